@@ -1,4 +1,4 @@
-"""The cost of a plan: time, bytes, and the sources of both."""
+"""The cost of a plan: time and disk space, and the measurements from which they are estimated."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def test_time_is_traffic_plus_the_overhead_of_each_trial() -> None:
     assert cost.total_s == 140
 
 
-def test_an_overhead_names_its_source() -> None:
+def test_the_text_of_an_overhead_says_whether_it_was_measured_or_assumed() -> None:
     assert str(StepTime(4.21, 38)) == "4.2 s each (median of 38 measured on this testbed)"
     assert str(MeasuredTimes().overhead) == "2.5 s each (assumed, none measured on this testbed yet)"
 
 
-def test_the_cost_of_the_remaining_trials_is_theirs_only() -> None:
+def test_the_cost_of_the_remaining_trials_excludes_the_other_trials() -> None:
     left = estimate_cost(PLAN, CATALOGUE, MeasuredTimes(StepTime(2.0, 7)), {one.id for one in LONG})
     assert (left.trials, left.traffic_s) == (2, 120.0)
     assert estimate_cost(PLAN, CATALOGUE, None, ()).trials == 0
@@ -65,8 +65,8 @@ def test_a_host_stores_its_own_compressed_captures_and_its_samples() -> None:
         "dst": int(capture),
         "rtr": int(6 / 0.005 * SAMPLE_BYTES),
     }
-    kept = 2 * capture + (6 / 0.01 * 2 + 6 / 0.005) * SAMPLE_BYTES / COMPRESSION + 3 * TRIAL_BYTES
-    assert stored_bytes(RESOLVED, CATALOGUE) == int(kept)
+    stored = 2 * capture + (6 / 0.01 * 2 + 6 / 0.005) * SAMPLE_BYTES / COMPRESSION + 3 * TRIAL_BYTES
+    assert stored_bytes(RESOLVED, CATALOGUE) == int(stored)
 
 
 def _captured(*flows: FlowPlan, snaplen_bytes: int = 96, **values: object) -> dict[str, int]:
@@ -84,7 +84,9 @@ def test_a_rate_limited_flow_is_captured_at_its_own_rate() -> None:
     udp = slow.model_copy(
         update={"generator": "iperf-udp", "parameters": {"rate": "120Kbit", "length": "572B"}}
     )
-    assert _captured(udp)["src"] == pytest.approx(_captured(slow)["src"] / 1.5, rel=0.01), "nobody answers"
+    assert _captured(udp)["src"] == pytest.approx(_captured(slow)["src"] / 1.5, rel=0.01), (
+        "UDP packets are not acknowledged"
+    )
 
 
 def test_a_flow_without_parameters_is_captured_at_the_rate_of_its_recipe() -> None:
@@ -102,7 +104,7 @@ def test_each_rate_of_the_shaper_has_its_own_estimate() -> None:
     assert slow_first == fast_first
 
 
-def test_a_transfer_is_captured_by_its_size_not_by_its_deadline() -> None:
+def test_the_capture_of_a_transfer_is_estimated_from_its_size_not_from_its_deadline() -> None:
     sized = flow().model_copy(update={"size_bytes": 600_000, "duration_s": None})
     assert _captured(sized)["dst"] == int(1000 * 1.5 * (96 + 16) / COMPRESSION)
 
@@ -115,16 +117,16 @@ def test_packets_beyond_the_rate_of_the_path_are_captured_at_the_sender_only() -
     assert found["src"] == pytest.approx(2 * found["dst"], rel=0.01)
 
 
-def test_flows_that_share_a_path_store_no_more_than_the_path_carries() -> None:
+def test_captures_of_flows_that_share_a_path_are_limited_by_the_rate_of_the_path() -> None:
     one, four = ([flow(f"f{n}") for n in range(number)] for number in (1, 4))
-    kept = [
+    stored = [
         stored_bytes(RESOLVED.model_copy(update={"flows": tuple(flows), "loggers": ()}), CATALOGUE)
         for flows in (one, four)
     ]
-    assert kept[1] == pytest.approx(kept[0], rel=0.01)
+    assert stored[1] == pytest.approx(stored[0], rel=0.01)
 
 
-def test_flows_over_a_wlan_store_no_more_than_the_air_carries() -> None:
+def test_captures_of_flows_over_a_wlan_are_limited_by_the_throughput_of_the_wlan() -> None:
     def captured(*stations: str) -> int:
         air = WlanPlan(link="air", hosts=stations, standard="802.11b", rate_bps=2_000_000, seed=1)
         router = RESOLVED.hosts["rtr"].model_copy(update={"wlans": (air,)})
@@ -137,7 +139,7 @@ def test_flows_over_a_wlan_store_no_more_than_the_air_carries() -> None:
     assert captured("rtr", "another") == full
 
 
-def test_a_host_without_a_flow_captures_nothing_and_a_router_all() -> None:
+def test_a_host_without_flows_captures_nothing_and_a_router_captures_all_flows() -> None:
     idle = RESOLVED.hosts["src"]
     captures = tuple(CapturePlan(host=h, interface="eth1", snaplen_bytes=96) for h in ("src", "idle", "rtr"))
     found = _captured(flow(), captures=captures, hosts={**RESOLVED.hosts, "idle": idle})
@@ -145,10 +147,10 @@ def test_a_host_without_a_flow_captures_nothing_and_a_router_all() -> None:
     assert found["rtr"] == found["src"] > 0
 
 
-def test_a_whole_packet_leaves_its_own_size_whatever_the_snaplen_allows() -> None:
+def test_a_snaplen_above_the_size_of_packets_does_not_make_captures_larger() -> None:
     whole, most = (_captured(flow(), snaplen_bytes=snaplen)["src"] for snaplen in (2000, 65535))
     assert whole == most
-    assert whole == pytest.approx(6 * 12_000_000 / 8, rel=0.2), "data does not compress"
+    assert whole == pytest.approx(6 * 12_000_000 / 8, rel=0.2), "payload does not compress"
 
 
 def test_a_logger_without_an_interval_has_the_samples_of_its_recipe_s_interval() -> None:
@@ -156,13 +158,13 @@ def test_a_logger_without_an_interval_has_the_samples_of_its_recipe_s_interval()
     assert _captured(flow(), captures=(), loggers=(cpu,)) == {"src": 60 * SAMPLE_BYTES}
 
 
-def test_a_logger_with_a_line_for_each_packet_is_estimated_by_packets() -> None:
+def test_a_logger_with_a_line_for_each_packet_is_estimated_from_the_number_of_packets() -> None:
     siftr = LoggerPlan(logger="siftr", host="src", interface="eth1")
     packets = 6 * 12_000_000 / (600 * 8) * 1.5
     assert _captured(flow(), captures=(), loggers=(siftr,)) == {"src": int(packets * LINE_BYTES["siftr"])}
 
 
-def test_each_path_through_a_router_is_calibrated_once_if_paths_are_calibrated() -> None:
+def test_the_cost_includes_one_calibration_of_each_path_if_paths_are_calibrated() -> None:
     other = RESOLVED.path.model_copy(update={"rtt_s": 0.5}) if RESOLVED.path else None
     far = RESOLVED.model_copy(update={"path": other})
     plan = plan_of([*(trial("cubic", n) for n in (1, 2)), *(trial("cdg", n, far) for n in (1, 2))])
@@ -197,7 +199,7 @@ def test_trials_wait_once_for_hosts_that_reboot_together() -> None:
     states = together({"b": [plain, one, one, other], "a": [plain, other, other, other]})[""]
     assert [states.index(state) for state in states] == [0, 1, 1, 3]
     assert [bool(state) for state in states] == [False, True, True, True]
-    assert together({"a": [one]}) != together({"b": [one]}), "another host alone is another state"
+    assert together({"a": [one]}) != together({"b": [one]}), "a reboot of another host alone is another state"
     assert together({}) == {}
 
 
@@ -208,7 +210,7 @@ def test_testbeds_share_the_time_of_trials_but_not_that_of_reboots() -> None:
     assert both.total_s == (132 + 8) / 2 + 270
 
 
-def test_repeated_trials_add_as_much_time_as_they_did_before() -> None:
+def test_repeated_trials_add_the_same_share_of_time_as_in_earlier_campaigns() -> None:
     cost = estimate_cost(PLAN, CATALOGUE, MeasuredTimes(StepTime(2.0, 7), repeats=Repeats(2, 8, 10.0, 40.0)))
     assert (cost.repeats_s, cost.total_s) == (0.25 * 140, 1.25 * 140)
     assert str(cost.times.repeats) == "25% more: 8 earlier trials took 10 attempts"
@@ -225,10 +227,10 @@ def test_measured_times_are_medians_over_the_journals_of_a_testbeds_campaigns(tm
     folder = tmp_path / "x" / "full-1"
     folder.mkdir(parents=True)
     (folder / "plan.json").write_bytes(PLAN.to_json())
-    late = {SHORT[0].id: 6.5, LONG[0].id: 42.0}  # traffic of 6 s and of 60 s, which ended early
+    traffic_s = {SHORT[0].id: 6.5, LONG[0].id: 42.0}  # planned: 6 s and 60 s
     with Journal(folder / "journal.jsonl") as journal:
-        for number, (id_, seconds) in enumerate(late.items()):
-            if number:  # the second was cut off once, for an hour, and failed once
+        for number, (id_, seconds) in enumerate(traffic_s.items()):
+            if number:  # the second trial was interrupted once after an hour, and failed once
                 journal.append("trial-started", -3600.0, id=id_, attempt=1)
                 journal.append("campaign-resumed", 0.0)
                 cut_off = {"outcome": "interrupted", "verdict": "invalid", "reasons": [], "overhead_s": 0.0}
@@ -253,7 +255,7 @@ def test_measured_times_are_medians_over_the_journals_of_a_testbeds_campaigns(tm
     assert assumed == pytest.approx([2.5, 2.5, 20.8])
 
 
-def test_campaigns_on_other_testbeds_do_not_hide_what_was_measured_on_this_one(tmp_path: Path) -> None:
+def test_overheads_of_a_testbed_are_found_among_newer_campaigns_on_other_testbeds(tmp_path: Path) -> None:
     for number, testbed in enumerate(["lab", *["another"] * 6, "lab,left"]):
         folder = tmp_path / "x" / f"full-{number}"
         folder.mkdir(parents=True)
@@ -267,13 +269,12 @@ def test_campaigns_on_other_testbeds_do_not_hide_what_was_measured_on_this_one(t
                 journal.append("trial-finished", 2.0, id=trial.id, **done, overhead_s=seconds)
         for file in folder.iterdir():
             os.utime(file, (1000 + number, 1000 + number))
-    assert measured_times(tmp_path, "lab").overhead == StepTime(
-        2.0, 3
-    )  # of 0 and 2 in the first, 7 in the last
+    # The median of 0 s and 2 s in the first campaign and of 7 s in the last one.
+    assert measured_times(tmp_path, "lab").overhead == StepTime(2.0, 3)
     assert measured_times(tmp_path, "left").overhead == StepTime(2.0, 1)
 
 
-def test_campaigns_that_cannot_be_read_do_not_hide_what_was_measured_in_others(tmp_path: Path) -> None:
+def test_measured_times_leave_out_campaigns_that_cannot_be_read(tmp_path: Path) -> None:
     for name in ("whole", "journal", "plan", "event"):
         folder = tmp_path / "x" / f"full-{name}"
         folder.mkdir(parents=True)

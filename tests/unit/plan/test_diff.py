@@ -1,4 +1,4 @@
-"""A plan compared with a campaign: results that stand, trials to run, stale results, orphans."""
+"""A plan compared with a campaign: results that still apply, trials to run, stale results, orphans."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ def _done(plan: Plan) -> dict[str, str]:
 FIRST = _crossed(["cubic", "cdg"], 2)
 
 
-def test_all_results_of_an_unchanged_plan_stand() -> None:
+def test_all_results_of_an_unchanged_plan_still_apply() -> None:
     found = compare(FIRST, FIRST, _done(FIRST))
     assert (found.stands, found.runs, found.stale, found.orphans) == (tuple(_done(FIRST)), {}, (), ())
 
 
-def test_more_replicates_are_new_and_the_others_stand() -> None:
+def test_additional_replicates_are_new_and_the_results_of_the_others_still_apply() -> None:
     found = compare(_crossed(["cubic", "cdg"], 3), FIRST, _done(FIRST))
     assert found.runs == {"cubic-r3-6": "new", "cdg-r3-6": "new"}
     assert set(found.stands) == set(_done(FIRST))
 
 
-def test_an_edit_makes_the_affected_results_stale_and_lists_what_changed() -> None:
+def test_an_edit_makes_the_affected_results_stale_and_lists_the_changed_values() -> None:
     found = compare(_crossed(["cubic", "cdg"], 2, 12.0), FIRST, _done(FIRST))
     (changed,) = found.stale
     assert changed.changes == ("duration_s 6 -> 12",)
@@ -49,7 +49,7 @@ def test_an_edit_makes_the_affected_results_stale_and_lists_what_changed() -> No
     assert (found.stands, found.orphans) == ((), ())
 
 
-def test_only_results_can_be_stale() -> None:
+def test_after_an_edit_trials_without_a_result_are_new_and_not_stale() -> None:
     found = compare(_crossed(["cubic", "cdg"], 2, 12.0), FIRST, {"cubic-r1-6": "done", "cdg-r1-6": "failed"})
     assert found.runs == {
         "cubic-r1-12": "stale",
@@ -60,7 +60,7 @@ def test_only_results_can_be_stale() -> None:
     assert [changed.results for changed in found.stale] == [("cubic-r1-6",)]
 
 
-def test_a_level_taken_away_leaves_orphans_and_one_that_is_added_runs() -> None:
+def test_results_of_a_removed_level_are_orphans_and_trials_of_an_added_level_run() -> None:
     found = compare(_crossed(["cubic", "vegas"], 2), FIRST, _done(FIRST))
     assert found.orphans == ("cdg-r1-6", "cdg-r2-6")
     assert found.runs == {"vegas-r1-6": "new", "vegas-r2-6": "new"}
@@ -79,24 +79,24 @@ def test_new_trials_that_equal_an_orphan_except_for_names_are_counted_as_renamed
 
 
 def _with_ids(plan: Plan) -> Plan:
-    """Give trials the ids that they have in a part of another name."""
+    """Return the plan with the prefix `other-`, the name of the part, in the ids of its trials."""
     trials = [replace(one, id=f"other-{one.id}") for one in plan.trials]
     return plan.model_copy(update={"trials": shared_trials(trials)})
 
 
 def test_different_values_are_written_with_enough_digits_to_differ() -> None:
-    told = list(differences({"loss": 0.0123456789}, {"loss": 0.0123456788}))
-    assert told == ["loss 0.0123456789 -> 0.0123456788"]
+    found = list(differences({"loss": 0.0123456789}, {"loss": 0.0123456788}))
+    assert found == ["loss 0.0123456789 -> 0.0123456788"]
     assert list(differences({"s": 0.1}, {"s": 1_000_000.0})) == ["s 0.1 -> 1000000"]
 
 
 def test_trials_that_failed_run_again_each_with_its_reason() -> None:
-    how = {"cubic-r1-6": "done", "cdg-r1-6": "failed", "cubic-r2-6": "invalid", "cdg-r2-6": "interrupted"}
-    found = compare(FIRST, FIRST, how)
+    states = {"cubic-r1-6": "done", "cdg-r1-6": "failed", "cubic-r2-6": "invalid", "cdg-r2-6": "interrupted"}
+    found = compare(FIRST, FIRST, states)
     assert found.runs == {"cdg-r1-6": "failed", "cubic-r2-6": "invalid", "cdg-r2-6": "interrupted"}
 
 
-def test_an_undone_edit_finds_its_results_again() -> None:
+def test_results_apply_again_after_an_edit_is_undone() -> None:
     edited = _crossed(["cubic", "cdg"], 2, 12.0)
     found = compare(FIRST, edited, _done(FIRST) | _done(edited))
     assert found.runs == {}
@@ -104,12 +104,12 @@ def test_an_undone_edit_finds_its_results_again() -> None:
     assert {id_ for changed in found.stale for id_ in changed.results} == set(_done(edited))
 
 
-def test_results_of_yet_earlier_plans_are_orphans() -> None:
+def test_results_that_are_in_neither_plan_are_orphans() -> None:
     found = compare(FIRST, FIRST, {**_done(FIRST), "cubic-r1-99": "done", "cdg-r1-98": "failed"})
     assert found.orphans == ("cubic-r1-99",)
 
 
-def test_every_result_and_every_trial_is_in_one_place_only() -> None:
+def test_each_result_and_each_trial_is_in_exactly_one_category() -> None:
     new = _crossed(["cubic", "vegas"], 3, 12.0)
     results = {**_done(FIRST), "cubic-r3-12": "done"}
     found = compare(new, FIRST, results)
@@ -124,7 +124,7 @@ CHANGED_PATH = RESOLVED.path.model_copy(  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "expected"),
     [
         ({"path": CHANGED_PATH}, ["path.down.aqm pfifo -> codel", "path.down.buffer_packets 137 -> 640"]),
         ({"path": None}, ["path removed"]),
@@ -141,11 +141,11 @@ CHANGED_PATH = RESOLVED.path.model_copy(  # type: ignore[union-attr]
         ),
     ],
 )
-def test_a_difference_names_its_key_and_both_values(change: dict[str, object], said: list[str]) -> None:
+def test_a_difference_names_its_key_and_both_values(change: dict[str, object], expected: list[str]) -> None:
     after = RESOLVED.model_copy(update=change)
     found = list(differences(RESOLVED.as_json(), after.as_json()))
-    assert len(found) == len(said)
-    assert all(one.startswith(start) for one, start in zip(found, said, strict=True)), found
+    assert len(found) == len(expected)
+    assert all(one.startswith(start) for one, start in zip(found, expected, strict=True)), found
 
 
 def test_equal_values_have_no_differences() -> None:

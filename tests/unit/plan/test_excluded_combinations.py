@@ -1,4 +1,4 @@
-"""Only the combinations that exclude lines leave must be possible."""
+"""Impossible combinations of levels: a plan is valid if its exclude lines leave them all out."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def queues(plan: Plan) -> list[tuple[str, ...]]:
         ),
     ],
 )
-def test_ecn_is_a_factor_beside_a_queue_discipline_without_it(
+def test_ecn_may_be_a_factor_if_its_combination_with_a_queue_discipline_without_ecn_is_excluded(
     tmp_path: Path, factors: str, lines: str
 ) -> None:
     plan = planned(tmp_path, f"factors: {factors}\nexclude: {lines}\n")
@@ -62,7 +62,9 @@ def test_an_included_treatment_is_not_combined_with_other_levels(tmp_path: Path)
     assert queues(planned(tmp_path, more)) == [("codel", "('ecn', 'on')"), ("pfifo",)]
 
 
-def test_a_part_s_switch_that_is_off_is_left_out_where_there_is_none(tmp_path: Path) -> None:
+def test_a_switch_of_the_path_that_is_off_is_left_out_for_a_queue_discipline_without_it(
+    tmp_path: Path,
+) -> None:
     head = TEXT.replace("100packets", "100packets, ecn: off")
     assert queues(planned(tmp_path, "factors: {path.aqm: [pfifo, codel]}\n", head)) == [
         ("codel", "('ecn', 'off')"),
@@ -70,7 +72,9 @@ def test_a_part_s_switch_that_is_off_is_left_out_where_there_is_none(tmp_path: P
     ]
 
 
-def test_a_combination_that_only_some_lines_exclude_is_refused(tmp_path: Path) -> None:
+def test_an_impossible_combination_that_is_excluded_for_some_other_levels_only_is_refused(
+    tmp_path: Path,
+) -> None:
     factors = "factors: {path.ecn: [on, off], path.aqm: [pfifo, codel], cc: [cubic, newreno]}\n"
     with pytest.raises(DefinitionError) as caught:
         planned(tmp_path, factors + "exclude: [{path.aqm: pfifo, path.ecn: on, cc: cubic}]\n")

@@ -1,4 +1,4 @@
-"""Factors whose levels give the same trials: each mistake has one warning, which names what wins and its place."""
+"""Factors whose levels give the same trials: one warning, which names the reason and its place."""
 
 from __future__ import annotations
 
@@ -46,15 +46,15 @@ def warnings(
     return tuple(warning.replace(f"{folder}/", "") for warning in plan.warnings)
 
 
-MISTAKES = {
-    "cc under a flow's own cc": (
+WARNINGS = {
+    "cc of a host whose flow has its own cc": (
         "{cc: [newreno, cubic]}",
         f"[{BULK[:-1]}, cc: cubic}}]",
         "",
         "main: factor cc has no effect: newreno and cubic give the same trials, "
         "as flow 'bulk' has its own cc (study.yaml:10:75)",
     ),
-    "cc under a factor that sets the flow's": (
+    "cc of a host whose flow gets its cc from another factor": (
         "{cc: [newreno, cubic], traffic.bulk.cc: [cdg, cubic]}",
         f"[{BULK}]",
         "",
@@ -89,7 +89,7 @@ MISTAKES = {
         "main: factor traffic.voice.rwnd has no effect: 100KB and 200KB give the same trials, "
         "as flow 'voice' is not TCP (study.yaml:10:36)",
     ),
-    "rwnd under a flow's own": (
+    "rwnd of a host whose flow has its own rwnd": (
         "{rwnd: [100KB, 200KB]}",
         f"[{BULK[:-1]}, rwnd: 150KB}}]",
         "",
@@ -118,28 +118,28 @@ MISTAKES = {
         "main: path.buffer 1 BDP and 1.1 BDP give the same trials in 1 of 2 combinations of the other factors, "
         "e.g. where path.rate is 1Mbit, as pfifo counts packets, and both buffers are 2 packets (study.yaml:9:52)",
     ),
-    "rtt under that of a class": (
+    "rtt of a path whose class has its own rtt": (
         "{path.rtt: [10ms, 30ms]}",
         f"[{BULK}]",
         ", classes: [{flow: bulk, rtt: 40ms}]",
         "main: factor path.rtt has no effect: 10ms and 30ms give the same trials, "
         "as flow 'bulk' has its rtt from a traffic class of the path (study.yaml:3:81)",
     ),
-    "rtt under a factor that sets that of a class": (
+    "rtt of a path whose class gets its rtt from another factor": (
         "{path.rtt: [10ms, 30ms], path.classes.far.rtt: [40ms, 80ms]}",
         f"[{BULK}]",
         ", classes: [{name: far, flow: bulk, rtt: 40ms}]",
         "main: factor path.rtt has no effect: 10ms and 30ms give the same trials, "
         "as flow 'bulk' has its rtt from a traffic class of the path (study.yaml:9:57)",
     ),
-    "rtt under that of a class by addresses": (
+    "rtt of a path whose class of addresses has its own rtt": (
         "{path.rtt: [10ms, 30ms]}",
         f"[{BULK}]",
         ", classes: [{name: x, from: 172.16.10.0/24, rtt: 40ms}]",
         "main: factor path.rtt has no effect: 10ms and 30ms give the same trials, "
         "as flow 'bulk' has its rtt from a traffic class of the path (study.yaml:3:100)",
     ),
-    "loss under that of a class": (
+    "loss of a path whose class has its own loss": (
         "{path.loss: [1%, 2%]}",
         f"[{BULK}]",
         ", classes: [{flow: bulk, loss: 3%}]",
@@ -181,7 +181,7 @@ MISTAKES = {
         "main: factor traffic.bulk.duration has no effect: 9s and 20s give the same trials, "
         "as all traffic stops before the flow ends (study.yaml:11:15)",
     ),
-    "one factor of several": (
+    "only one of two factors without effect": (
         "{cc: [newreno, cubic], rwnd: [100KB, 200KB]}",
         f"[{BULK[:-1]}, cc: cubic}}]",
         "",
@@ -216,7 +216,7 @@ MISTAKES = {
         "main: factor cc.backoff_beta has no effect: 512 and 724 give the same trials, "
         "as no flow from src uses cdg (study.yaml:9:28)",
     ),
-    "linked levels": (
+    "linked levels without effect": (
         "{home: [{cc: cubic, rwnd: 100KB, label: a}, {cc: newreno, rwnd: 100KB, label: b}]}",
         f"[{BULK[:-1]}, cc: cubic}}]",
         "",
@@ -226,13 +226,13 @@ MISTAKES = {
 }
 
 
-@pytest.mark.parametrize("name", MISTAKES)
-def test_levels_that_give_the_same_trials_are_reported_with_what_wins(tmp_path: Path, name: str) -> None:
-    factors, traffic, path, warning = MISTAKES[name]
+@pytest.mark.parametrize("name", WARNINGS)
+def test_levels_that_give_the_same_trials_are_reported_with_the_reason(tmp_path: Path, name: str) -> None:
+    factors, traffic, path, warning = WARNINGS[name]
     assert warnings(tmp_path, factors, traffic, path) == (warning,)
 
 
-def test_treatments_that_are_equal_although_several_factors_differ_are_named(tmp_path: Path) -> None:
+def test_equal_treatments_that_differ_in_several_factors_are_reported(tmp_path: Path) -> None:
     exclude = "exclude: [{cc: newreno, path.buffer: 1.001 BDP}, {cc: cubic, path.buffer: 1 BDP}]"
     factors = "{cc: [newreno, cubic], path.buffer: [1 BDP, 1.001 BDP]}"
     found = warnings(tmp_path, factors, f"[{BULK[:-1]}, cc: cubic}}]\n{exclude}")
@@ -242,7 +242,7 @@ def test_treatments_that_are_equal_although_several_factors_differ_are_named(tmp
     )
 
 
-def test_a_host_that_no_flow_passes_is_named(tmp_path: Path) -> None:
+def test_a_warning_names_the_host_that_no_flow_passes(tmp_path: Path) -> None:
     one = BULK.replace("sender", "src1").replace("receiver", "dst1")
     found = warnings(tmp_path, "{txd: [{src2: 80}, {src2: 256}]}", f"[{one}]", testbed="dumbbell")
     assert [line for line in found if "factor" in line] == [
@@ -251,7 +251,9 @@ def test_a_host_that_no_flow_passes_is_named(tmp_path: Path) -> None:
     ]
 
 
-def test_an_override_from_the_command_line_is_named_as_what_wins(tmp_path: Path) -> None:
+def test_a_warning_names_the_override_of_the_command_line_that_makes_a_factor_ineffective(
+    tmp_path: Path,
+) -> None:
     overrides = {"traffic.bulk.cc": "cubic"}
     assert warnings(tmp_path, "{cc: [newreno, cubic]}", f"[{BULK}]", overrides=overrides) == (
         "main: factor cc has no effect: newreno and cubic give the same trials, "
@@ -264,15 +266,15 @@ def test_an_override_from_the_command_line_is_named_as_what_wins(tmp_path: Path)
     [
         # one of two flows takes the host's congestion control
         ("{cc: [newreno, cubic]}", f"[{BULK[:-1]}, cc: cubic}}, {BULK.replace('bulk', 'more')}]", ""),
-        # one of two flows has a window
+        # a window applies to one of two flows
         ("{rwnd: [100KB, 200KB]}", f"[{BULK}, {VOICE}]", ""),
-        # the class has one flow of two
+        # the class contains one of two flows
         (
             "{path.rtt: [10ms, 30ms]}",
             f"[{BULK}, {BULK.replace('bulk', 'more')}]",
             ", classes: [{flow: bulk, rtt: 40ms}]",
         ),
-        # the class takes the path's delay
+        # the class has the delay of the path
         ("{path.rtt: [10ms, 30ms]}", f"[{BULK}]", ", classes: [{flow: bulk, loss: 1%}]"),
         # the buffer depends on the RTT, which a class overrides
         (
@@ -280,7 +282,7 @@ def test_an_override_from_the_command_line_is_named_as_what_wins(tmp_path: Path)
             f"[{BULK}]",
             ", classes: [{flow: bulk, rtt: 40ms}]",
         ),
-        # an AQM that counts bytes holds another number of them
+        # the queue discipline counts bytes, and the buffers differ in bytes
         ("{path.buffer: [1 BDP, 1.001 BDP]}", f"[{BULK}]", ", aqm: bfifo"),
         # flows that end before the stop, or begin late, or have no end of their own
         ("{traffic.bulk.duration: [5s, 10s]}", f"[{BULK}]", ""),

@@ -1,4 +1,4 @@
-"""Errors in formulas have a position, in whichever file the formula is."""
+"""Errors in formulas have a position in the file with the formula: testbed, configuration or experiment."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from samovar.experiment import LoadOptions, load_config, load_testbed, resolve_e
 from samovar.plan import make_plan
 from tests.unit.plans import BULK, CATALOGUE, LAB, ROOT, experiment_of
 
-EXPERIMENT = f"experiment: study\ntestbed: lab\nduration: 5s\n{BULK}"  # no path, and so no product of it
+EXPERIMENT = f"experiment: study\ntestbed: lab\nduration: 5s\n{BULK}"  # without a path, BDP has no value
 
 
 def test_an_error_in_a_formula_of_a_testbed_has_its_position(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Picks of trials: by levels, ids, states and number; unknown names are reported at their option."""
+"""Picks of trials: by levels, ids, states and number; unknown names are reported with their option."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def names(plan: Plan, pick: Pick, results: dict[str, str] | None = None) -> set[
         (Pick(trials=("short-cubic-r1", "long-cdg-50KB-r2"), only=("cc=cdg",)), {"long-cdg-50KB-r2"}),
     ],
 )
-def test_picks_combine_to_the_trials_that_all_options_select(pick: Pick, expected: set[str]) -> None:
+def test_a_pick_selects_the_trials_that_match_all_of_its_options(pick: Pick, expected: set[str]) -> None:
     assert names(PLAN, pick) == expected
 
 
@@ -48,7 +48,7 @@ def test_picked_trials_keep_the_order_of_the_plan() -> None:
     assert picked.ids == tuple(PLAN.ids[3:6])
 
 
-def test_trials_that_run_again_are_those_in_a_state_and_may_be_none() -> None:
+def test_trials_with_the_given_states_are_picked_to_run_again() -> None:
     results = dict.fromkeys(PLAN.ids, "valid") | {PLAN.ids[0]: "suspect", PLAN.ids[7]: "failed"}
     again = Pick(again=("suspect", "failed"))
     assert again.of(PLAN, results).ids == (PLAN.ids[0], PLAN.ids[7])
@@ -69,7 +69,7 @@ def test_trials_that_run_again_are_those_in_a_state_and_may_be_none() -> None:
         (Pick(trials=("nowhere",)), "--trial nowhere: unknown trial 'nowhere'; "),
     ],
 )  # fmt: skip
-def test_an_unknown_name_is_reported_at_its_option_with_what_there_is(pick: Pick, message: str) -> None:
+def test_an_invalid_pick_is_reported_with_its_option_and_the_reason(pick: Pick, message: str) -> None:
     with pytest.raises(DefinitionError) as error:
         pick.of(PLAN)
     assert message in str(error.value)
@@ -80,7 +80,7 @@ def test_options_that_leave_no_trial_are_an_error() -> None:
         Pick(only=("cc=cdg", "part=short")).of(PLAN)
 
 
-def test_a_pick_is_shown_in_short_and_repeated_as_options() -> None:
+def test_a_pick_has_a_short_text_and_the_options_that_repeat_it() -> None:
     pick = Pick(only=("cc=cubic  rwnd=50KB",), trials=("a", "b", "c", "d"), first=2, again=("failed",))
     assert str(pick) == "cc=cubic rwnd=50KB, a, b, c and 1 more trial, again failed, first 2"
     options = " --only 'cc=cubic  rwnd=50KB' --trial a --trial b --trial c --trial d --again failed --first 2"

@@ -1,4 +1,4 @@
-"""Plans: the same input gives the same bytes, and every trial is complete."""
+"""Plans: the file of a plan, ids and order of its trials, and the values of each trial."""
 
 import re
 from pathlib import Path
@@ -52,9 +52,9 @@ def planned(*changes: tuple[str, str], testbed: Testbed = TESTBED) -> Plan:
         assert old in text
         text = text.replace(old, new, 1)
     tree, _ = parse_yaml(text, "study.yaml")
-    whole = merge_layers([tree], [])
+    merged = merge_layers([tree], [])
     return make_plan(
-        resolve_experiment(Experiment.model_validate(whole).with_tree(whole), testbed), CATALOGUE
+        resolve_experiment(Experiment.model_validate(merged).with_tree(merged), testbed), CATALOGUE
     )
 
 
@@ -114,7 +114,7 @@ def test_a_name_in_plan_json_cannot_lead_out_of_the_results(pattern: bytes, name
         Plan.from_json(re.sub(pattern, name, planned().to_json(), count=1))
 
 
-def test_the_report_is_planned_with_the_trials_that_it_states() -> None:
+def test_the_plan_of_tplink_buffer_has_the_numbers_of_trials_that_its_report_states() -> None:
     plan = make_plan(STUDY, CATALOGUE)
     counted = {part.name: sum(trial.part == part.name for trial in plan.trials) for part in plan.parts}
     assert counted == {"buffer": 3 * 8, "window": 21 * 5}
@@ -145,8 +145,8 @@ def test_an_edit_that_affects_all_trials_changes_all_ids(change: tuple[str, str]
 
 
 def test_a_changed_level_changes_the_ids_of_its_own_trials_only() -> None:
-    kept = ids(planned()) & ids(planned(("1MB", "2MB")))
-    assert kept == {trial.id for trial in planned().trials if trial.treatment["rwnd"] == "50KB"}
+    unchanged = ids(planned()) & ids(planned(("1MB", "2MB")))
+    assert unchanged == {trial.id for trial in planned().trials if trial.treatment["rwnd"] == "50KB"}
 
 
 @pytest.mark.parametrize("change", [("seed: 1", "seed: 2"), ("kind: blocked", "kind: sequential")])
@@ -171,7 +171,7 @@ def test_a_level_in_an_id_is_safe_in_a_file_name(level: str) -> None:
 
 
 def test_levels_that_give_the_same_trial_are_refused() -> None:
-    """The error has the position of the factor and the line of `exclude` that leaves the second one out."""
+    """The error has the position of the levels, and the line of `exclude` that leaves out the second level."""
     with pytest.raises(DefinitionError) as caught:
         planned(("rwnd: [50KB, 1MB]", "rwnd: [50KB, 50000B]"))
     (problem,) = caught.value.problems
@@ -208,7 +208,7 @@ BLOCKED = [2, 0, 1, 4, 3, 5, 4, 1, 0, 2, 5, 3]
 SHUFFLED = [1, 2, 5, 4, 0, 3]
 
 
-def test_hosts_are_set_according_to_their_part_in_the_traffic() -> None:
+def test_the_settings_of_a_host_depend_on_its_role_in_the_traffic() -> None:
     trial = next(t for t in planned(("mtu: [1500]", "mtu: [1500], txd: [256]")).trials)
     source, router, sink = (trial.resolved.hosts[name] for name in ("src", "rtr", "dst"))
     assert (source.cc, source.rwnd_bytes, source.txd) == (trial.treatment["cc"], None, 256)
@@ -244,12 +244,12 @@ def test_flows_without_a_port_get_the_next_free_one() -> None:
 
 def test_a_path_factor_overrides_the_path() -> None:
     plan = planned(("mtu: [1500]", "path.buffer: [64KB, 10packets], path.aqm: [codel]"))
-    seen = {
+    paths = {
         (path.down.aqm, path.down.buffer_packets, path.down.buffer_bytes, path.down.rate_bps)
         for path in (trial.resolved.path for trial in plan.trials)
         if path is not None
     }
-    assert seen == {("codel", None, 64_000, 8_000_000), ("codel", 10, None, 8_000_000)}
+    assert paths == {("codel", None, 64_000, 8_000_000), ("codel", 10, None, 8_000_000)}
 
 
 def test_a_flow_factor_overrides_its_flow() -> None:
@@ -262,12 +262,12 @@ def test_a_flow_factor_overrides_its_flow() -> None:
     assert resolved.hosts["src"].cc_parameters == {"beta": "3"}
 
 
-def test_a_flow_with_a_duration_must_end_within_15_seconds_after_it() -> None:
+def test_the_deadline_of_a_flow_with_a_duration_is_15_seconds_after_its_end() -> None:
     resolved = planned(("to: receiver}", "to: receiver, start: 2s}")).trials[0].resolved
     assert (resolved.duration_s, resolved.deadline_s) == (32.0, 47.0)
 
 
-def test_a_flow_with_a_size_must_end_within_twice_the_time_that_it_should_take() -> None:
+def test_the_deadline_of_a_transfer_is_twice_its_estimated_duration_plus_30_seconds() -> None:
     resolved = planned(("to: receiver}", "to: receiver, size: 8MB}")).trials[0].resolved
     assert resolved.flows[0].duration_s is None
     assert (resolved.duration_s, resolved.deadline_s) == (15.0, 60.0)
@@ -286,7 +286,7 @@ def test_the_deadline_leaves_time_to_empty_the_slowest_queue_three_times(rates: 
     assert (resolved.duration_s, resolved.deadline_s) == (30.0, 78.0)
 
 
-def test_a_transfer_over_a_wlan_takes_as_long_as_the_air_needs() -> None:
+def test_the_duration_of_a_transfer_over_a_wlan_is_estimated_from_the_throughput_of_the_wlan() -> None:
     plan = planned(
         ("rate: 8Mbit", "rate: 100Mbit"),
         ("rwnd: [50KB, 1MB], ", ""),
@@ -298,15 +298,15 @@ def test_a_transfer_over_a_wlan_takes_as_long_as_the_air_needs() -> None:
         testbed=load_testbed(ROOT / "hosts" / "wlan.yaml"),
     )
     resolved = plan.trials[0].resolved
-    assert resolved.duration_s == 377.685, "26.84 Mbit/s, plus 25 % and 5 s"
+    assert resolved.duration_s == 377.685, "1 GB at 26.84 Mbit/s, plus 25 % and 5 s"
 
 
-def test_a_window_limits_a_transfer_by_the_rtt_of_the_flows_class() -> None:
+def test_the_duration_of_a_transfer_depends_on_its_window_and_the_rtt_of_its_class() -> None:
     far = planned(
         ("to: receiver}", "to: receiver, size: 10MB, rwnd: 64KB}"),
         ("buffer: 50packets", "buffer: 50packets, classes: [{flow: bulk, rtt: 500ms}]"),
     )
-    assert far.trials[0].resolved.duration_s == 102.656, "64 KB each 500 ms, plus 25 % and 5 s"
+    assert far.trials[0].resolved.duration_s == 102.656, "10 MB at 64 KB each 500 ms, plus 25 % and 5 s"
 
 
 @pytest.mark.parametrize(
@@ -322,7 +322,9 @@ def test_a_window_limits_a_transfer_by_the_rtt_of_the_flows_class() -> None:
         ),
     ],
 )
-def test_what_cannot_run_on_this_testbed_is_refused(change: tuple[str, str], message: str) -> None:
+def test_an_experiment_that_cannot_run_on_the_testbed_is_refused(
+    change: tuple[str, str], message: str
+) -> None:
     with pytest.raises((PlanError, DefinitionError)) as caught:
         planned(change)
     assert message in str(caught.value)

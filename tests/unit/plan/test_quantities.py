@@ -1,4 +1,4 @@
-"""Loggers that name what is recorded: the recipe on each host, its parameters, and where that is shown."""
+"""Loggers that name a quantity: the recipe on each host, its parameters, and their explanation."""
 
 from __future__ import annotations
 
@@ -38,12 +38,14 @@ def loggers(plan: Plan) -> tuple[LoggerPlan, ...]:
     return plan.trials[0].resolved.loggers
 
 
-def test_a_quantity_makes_the_plan_that_its_recipe_makes() -> None:
+def test_a_logger_that_names_a_quantity_gives_the_same_plan_as_one_that_names_its_recipe() -> None:
     text = study("loggers: [{logger: tcp-info, at: sender, interval: 5ms}, {logger: queue, at: router}]\n")
     assert planned(text.replace("tcp-info", "tcp-state")).to_json() == planned(text).to_json()
 
 
-def test_a_quantity_is_resolved_for_each_host_with_what_its_recipe_takes(mixed: Testbed) -> None:
+def test_a_quantity_is_resolved_for_each_host_to_a_recipe_with_the_parameters_that_it_takes(
+    mixed: Testbed,
+) -> None:
     text = "loggers: [{logger: tcp-state, at: [sender, receiver], interval: 5ms, packets_per_line: 10}]\n"
     assert loggers(planned(study(text), mixed)) == (
         LoggerPlan(
@@ -57,7 +59,7 @@ def test_a_quantity_is_resolved_for_each_host_with_what_its_recipe_takes(mixed: 
     )
 
 
-def test_a_preferred_recipe_is_used_where_a_host_has_it(mixed: Testbed) -> None:
+def test_a_preferred_recipe_is_used_on_the_hosts_that_have_it(mixed: Testbed) -> None:
     text = "loggers: [{logger: tcp-state, at: [sender, receiver], prefer: tcp-probe, buffer_kib: 100}]\n"
     assert [(one.logger, one.parameters) for one in loggers(planned(study(text), mixed))] == [
         ("siftr", {}),
@@ -82,7 +84,9 @@ def test_an_explanation_names_the_recipe_of_each_host(mixed: Testbed, tmp_path: 
     assert found.in_trial == (("src", "logger", "siftr"), ("dst", "logger", "tcp-info"))
 
 
-def test_two_loggers_of_one_quantity_need_an_order(tmp_path: Path) -> None:
+def test_of_two_recipes_that_record_one_quantity_one_must_be_an_alternative_to_the_other(
+    tmp_path: Path,
+) -> None:
     folder = tmp_path / "linux" / "logger"
     folder.mkdir(parents=True)
     for name in ("one", "two"):

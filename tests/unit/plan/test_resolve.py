@@ -47,7 +47,9 @@ def test_a_plain_rate_leaves_upstream_unshaped() -> None:
 def test_a_rate_for_each_direction_shapes_both_with_one_buffer_and_aqm() -> None:
     found = with_path("{rate: {down: 100Mbit, up: 40Mbit}, aqm: codel, buffer: 64KB, target: 5ms}")
     assert (found.down.rate_bps, found.up.rate_bps) == (100_000_000, 40_000_000)
-    assert {(way.aqm, way.buffer_bytes) for way in (found.down, found.up)} == {("codel", 64_000)}
+    assert {(direction.aqm, direction.buffer_bytes) for direction in (found.down, found.up)} == {
+        ("codel", 64_000)
+    }
     assert found.up.aqm_parameters == {"target": "5ms"}
 
 
@@ -67,7 +69,7 @@ def test_a_level_of_one_direction_leaves_the_other_unchanged() -> None:
     assert (found.down.rate_bps, found.up.rate_bps, found.up.loss) == (8_000_000, 2_000_000, 0.03)
 
 
-def test_impairments_go_to_the_direction_that_has_them() -> None:
+def test_impairments_apply_to_the_given_direction_or_downstream() -> None:
     found = with_path(
         "{rate: 8Mbit, buffer: 50packets, jitter: 1ms, loss: {up: 2%}, loss_burst: 3packets, reorder: 1%,"
         " duplicate: {down: 1%, up: 2%}}"
@@ -78,7 +80,7 @@ def test_impairments_go_to_the_direction_that_has_them() -> None:
     assert (down.loss_burst_packets, up.loss_burst_packets) == (None, 3.0)
 
 
-def test_linked_levels_move_together() -> None:
+def test_linked_levels_vary_together() -> None:
     more = (
         "factors: {home: [{path.rate: 10Mbit, path.buffer: 1 BDP, rwnd: 2 BDP, label: slow},"
         " {path.rate: {down: 100Mbit, up: 40Mbit}, path.buffer: 64KB, rwnd: 1MB}], mtu: [1500, 600]}\n"
@@ -90,7 +92,7 @@ def test_linked_levels_move_together() -> None:
     assert (fast.path.up.rate_bps, fast.path.up.buffer_bytes, fast.mtu_bytes) == (40_000_000, 64_000, 600)
 
 
-def test_a_level_may_differ_by_host() -> None:
+def test_a_level_may_have_a_value_for_each_host() -> None:
     more = "factors: {cc: [{sender: cubic, sender2: cdg}, newreno]}\n"
     traffic = "traffic: [{flow: bulk, generator: nuttcp, from: senders, to: receivers}]\n"
     found = by_level(planned(study(more, traffic), DUMBBELL))
@@ -105,7 +107,7 @@ def test_a_level_may_differ_by_host() -> None:
     assert {host.cc for name, host in found["newreno",].hosts.items() if host.role == "sender"} == {"newreno"}
 
 
-def test_a_factor_may_name_its_recipe_and_place() -> None:
+def test_a_factor_may_name_the_parameter_that_it_sets_and_its_hosts() -> None:
     more = "factors: {sack: {levels: [on, off], sets: tcp.sack, at: sender}}\n"
     found = by_level(planned(study(more)))
     assert found["off",].hosts["src"].settings == {"tcp": {"sack": "off"}}
@@ -179,7 +181,7 @@ def test_a_count_of_zero_leaves_the_flow_out() -> None:
         flows(BULK_FLOW + ", count: 0}")
 
 
-def test_a_plural_role_is_one_flow_for_each_of_its_hosts() -> None:
+def test_a_plural_role_gives_one_flow_for_each_of_its_hosts() -> None:
     found = flows("{flow: bulk, generator: nuttcp, from: senders, to: receivers}")
     assert [(one.label, one.from_host, one.to_host) for one in found] == [
         (f"bulk-{n}", f"src{n}", f"dst{n}") for n in (1, 2, 3, 4)
@@ -189,7 +191,7 @@ def test_a_plural_role_is_one_flow_for_each_of_its_hosts() -> None:
     assert {one.to_host for one in many} == {"dst1"}
 
 
-def test_flows_have_their_own_settings() -> None:
+def test_a_flow_may_have_its_own_cc_rwnd_dscp_and_parameters() -> None:
     (found,) = flows(BULK_FLOW.replace("nuttcp", "iperf3") + ", cc: cdg, rwnd: 200KB, dscp: EF, length: 8KB}")
     assert (found.cc, found.rwnd_bytes, found.dscp, found.parameters) == (
         "cdg",
@@ -211,7 +213,7 @@ def test_a_udp_flow_needs_no_window_beside_a_tcp_flow_with_one() -> None:
     assert [one.rwnd_bytes for one in found] == [20_000, None]
 
 
-def test_a_transfer_has_the_time_that_the_default_rate_of_its_recipe_needs() -> None:
+def test_the_duration_of_a_transfer_is_estimated_from_the_default_rate_of_its_recipe() -> None:
     udp = "traffic: [{flow: udp, generator: iperf-udp, from: sender, to: receiver, size: 1MB}]\n"
     assert first(study("", udp)).duration_s == 8 * 1.25 + 5  # at 1 Mbit/s, over a path of 8 Mbit/s
 
@@ -259,7 +261,9 @@ def test_flows_that_wait_for_each_other_are_refused() -> None:
         ("{after: 1h}", (30.0, 45.0)),
     ],
 )
-def test_stop_ends_the_traffic_before_its_flows(stop: str, ends: tuple[float, float]) -> None:
+def test_the_traffic_ends_at_its_stop_or_at_the_end_of_all_flows(
+    stop: str, ends: tuple[float, float]
+) -> None:
     short = ", {flow: short, generator: nuttcp, from: sender, to: receiver, duration: 5s}"
     found = first(study(f"stop: {stop}\n", f"traffic: [{BULK_FLOW}}}{short}]\n"))
     assert (found.duration_s, found.deadline_s) == ends
@@ -311,7 +315,9 @@ CLASSES = "buffer: 50packets, classes: [{flow: bulk, rtt: 80ms}, {name: all, fro
         ("far: [{path.classes.bulk.rtt: 20ms, path.classes.bulk.loss: 2%}]", [(0.01, 0.01, 0.02)]),
     ],
 )
-def test_delay_and_loss_of_a_class_are_factors(factor: str, found: list[tuple[float, ...]]) -> None:
+def test_the_delay_and_the_loss_of_a_class_may_be_factors(
+    factor: str, found: list[tuple[float, ...]]
+) -> None:
     text = study(f"factors: {{{factor}}}\norder: {{kind: sequential}}\n").replace(
         "buffer: 50packets}", CLASSES
     )
@@ -319,7 +325,7 @@ def test_delay_and_loss_of_a_class_are_factors(factor: str, found: list[tuple[fl
     assert [(one.delay_down_s, one.delay_up_s, one.loss) for one in classes] == found
 
 
-def test_a_class_of_subnets_is_a_factor_by_its_name() -> None:
+def test_the_loss_of_a_class_of_subnets_may_be_a_factor_by_the_name_of_the_class() -> None:
     text = study("factors: {path.classes.all.loss: [0%, 2%]}\n").replace("buffer: 50packets}", CLASSES)
     losses = [trial.resolved.path.classes[1].loss for trial in planned(text).trials if trial.resolved.path]
     assert sorted(losses) == [0.0, 0.02]
@@ -350,7 +356,7 @@ def test_random_values_are_equal_for_all_treatments_of_a_replicate_and_differ_be
 ) -> None:
     found = starts(study("replicates: 3\nfactors: {cc: [cubic, cdg]}\n", traffic))
     by_replicate = {n: {one for (_, replicate), one in found.items() if replicate == n} for n in (1, 2, 3)}
-    assert [len(alike) for alike in by_replicate.values()] == [1, 1, 1]
+    assert [len(values) for values in by_replicate.values()] == [1, 1, 1]
     assert len(set.union(*by_replicate.values())) == 3
 
 
@@ -360,7 +366,7 @@ def test_more_replicates_keep_the_existing_random_values_and_ids() -> None:
     assert [one.id for one in few.trials] == [one.id for one in many.trials[:4]]
 
 
-def test_another_seed_gives_other_starts() -> None:
+def test_plans_with_different_seeds_have_different_random_starts() -> None:
     assert starts(study("order: {seed: 2}\n", UNIFORM)) != starts(study("order: {seed: 3}\n", UNIFORM))
 
 
@@ -385,7 +391,7 @@ def test_the_system_of_a_host_includes_its_release() -> None:
     assert {host.system for host in first(study(""), freebsd).hosts.values()} >= {"freebsd-11"}
 
 
-def test_a_formula_may_use_any_known_name() -> None:
+def test_a_formula_may_use_the_rwnd_of_the_settings() -> None:
     found = planned(study("settings: {rwnd: 50KB}\n").replace("bulk,", "bulk, size: 2 rwnd,", 1))
     assert found.trials[0].resolved.flows[0].size_bytes == 100_000
 
@@ -414,7 +420,7 @@ def test_a_parameter_of_a_host_setting_may_be_a_formula() -> None:
 @pytest.mark.parametrize(
     "key", ["tcp.autotuning: on", "buffers.receive_default: 87380B", "buffers.receive_max: 4MB"]
 )
-def test_a_setting_to_which_rwnd_gives_another_value_is_refused(key: str) -> None:
+def test_a_setting_that_conflicts_with_the_value_that_rwnd_gives_it_is_refused(key: str) -> None:
     name, _, text = key.partition(": ")
     message = f"{name}: the rwnd of dst gives this setting another value than {text}; remove one of the two"
     with pytest.raises(DefinitionError, match=message):
@@ -428,20 +434,22 @@ def test_a_setting_to_which_rwnd_gives_another_value_is_refused(key: str) -> Non
     planned(study("settings: {tcp.autotuning: off, buffers.send_max: 4MB, rwnd: 50KB}\n"))
 
 
-EMPTY = "factors: {path.rtt: [0ms, 10ms], path.buffer: [1 BDP, 10packets]}\n"
+ZERO_BUFFER = "factors: {path.rtt: [0ms, 10ms], path.buffer: [1 BDP, 10packets]}\n"
 
 
 @pytest.mark.parametrize(
     ("written", "interface"), [("", "eth2"), (", interface: down", "eth2"), (", interface: up", "eth1")]
 )
-def test_a_direction_names_the_interface_with_its_queue_at_the_router(written: str, interface: str) -> None:
+def test_a_logger_at_the_router_uses_the_interface_with_the_queue_of_the_given_direction(
+    written: str, interface: str
+) -> None:
     text = study(f"loggers: [{{logger: queue, at: router{written}}}]\n")
     assert first(text).loggers[0].interface == interface
 
 
-def test_a_formula_without_a_value_is_refused_with_its_position_and_the_levels() -> None:
+def test_a_formula_with_an_invalid_value_is_refused_with_its_position_and_the_levels() -> None:
     with pytest.raises(DefinitionError) as caught:
-        planned(study(EMPTY))
+        planned(study(ZERO_BUFFER))
     (problem,) = caught.value.problems
     assert problem.text[problem.column - 1 :].startswith("1 BDP")
     assert problem.message == (
@@ -450,6 +458,6 @@ def test_a_formula_without_a_value_is_refused_with_its_position_and_the_levels()
     )
 
 
-def test_formulas_need_no_value_in_excluded_treatments() -> None:
-    plan = planned(study(EMPTY + "exclude: [{path.rtt: 0ms, path.buffer: 1 BDP}]\n"))
+def test_formulas_may_have_invalid_values_in_excluded_treatments() -> None:
+    plan = planned(study(ZERO_BUFFER + "exclude: [{path.rtt: 0ms, path.buffer: 1 BDP}]\n"))
     assert len(plan.trials) == 3

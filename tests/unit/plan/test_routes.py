@@ -1,4 +1,4 @@
-"""Routes are the shortest ways over links and routers of a testbed."""
+"""Routes are the shortest paths over the links and routers of a testbed."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ def test_a_shipped_testbed_is_valid_and_connects_senders_to_receivers(name: str)
     assert shortest_path(testbed, sender, receiver)
 
 
-def test_the_shortest_path_goes_through_routers_only() -> None:
+def test_a_path_lists_the_interface_and_the_next_host_of_each_hop() -> None:
     testbed = load_testbed(ROOT / "hosts" / "lab.yaml")
     hops = shortest_path(testbed, "src", "dst") or ()
     assert [(hop.host, hop.out_interface, hop.next_host) for hop in hops] == [

@@ -46,10 +46,10 @@ def controller(tmp_path: Path) -> Controller:
     for one, other in TWIN.items():
         text = text.replace(one, other)
     (tmp_path / "hosts" / "twin.yaml").write_text(text)
-    odd = text.replace("testbed: twin", "testbed: odd").replace(
+    different = text.replace("testbed: twin", "testbed: odd").replace(
         "role: sender", "role: sender\n    settings: {tcp.sack: off}"
     )
-    (tmp_path / "hosts" / "odd.yaml").write_text(odd)
+    (tmp_path / "hosts" / "odd.yaml").write_text(different)
     (tmp_path / "hosts" / "dumbbell.yaml").write_text((ROOT / "hosts" / "dumbbell.yaml").read_text())
     return Controller(tmp_path)
 
@@ -58,7 +58,9 @@ def _ids(study: PlannedExperiment) -> list[str]:
     return [trial.id for trial in study.plan.trials]
 
 
-def test_a_trial_has_one_id_on_all_testbeds_and_its_hosts_on_each(controller: Controller) -> None:
+def test_a_trial_has_the_same_id_on_all_testbeds_and_the_hosts_of_each_testbed(
+    controller: Controller,
+) -> None:
     study = controller.project.plan(Request("shared", "", "twin,lab"))
     (twin,) = study.others
     assert study.plan.testbed == "lab,twin"
@@ -69,7 +71,7 @@ def test_a_trial_has_one_id_on_all_testbeds_and_its_hosts_on_each(controller: Co
         assert there.resolved.flows[0].from_address == "172.17.10.2"
 
 
-def test_labs_with_wlans_share_a_campaign(controller: Controller, tmp_path: Path) -> None:
+def test_two_labs_with_wlans_can_share_a_campaign(controller: Controller, tmp_path: Path) -> None:
     text = (ROOT / "hosts" / "wlan.yaml").read_text()
     (tmp_path / "hosts" / "wlan.yaml").write_text(text)
     changes = {"testbed: wlan": "testbed: wlan-2", "10.64.": "10.65.", "172.16.": "172.17.", "peer": "node"}
@@ -93,18 +95,18 @@ def test_the_order_of_the_testbeds_names_does_not_change_the_campaign(controller
 
 
 @pytest.mark.parametrize(
-    ("names", "complaint"),
+    ("names", "difference"),
     [
         ("lab,odd", "hosts.sender 1.settings.tcp added in newreno"),
         ("lab,dumbbell", "use equal numbers of hosts of each role"),
     ],
 )
 def test_testbeds_that_differ_in_more_than_names_and_addresses_are_refused(
-    controller: Controller, names: str, complaint: str
+    controller: Controller, names: str, difference: str
 ) -> None:
     with pytest.raises(PlanError, match="cannot share a campaign of shared") as caught:
         controller.project.plan(Request("shared", "", names))
-    assert complaint in str(caught.value)
+    assert difference in str(caught.value)
 
 
 METRICS = """\
@@ -118,7 +120,7 @@ METRICS = """\
 """
 
 
-def test_the_report_compares_what_several_testbeds_measured(tmp_path: Path) -> None:
+def test_the_report_compares_the_medians_of_several_testbeds(tmp_path: Path) -> None:
     file = tmp_path / "metrics.csv"
     file.write_text(METRICS)
     testbeds = {"a1": "lab", "a2": "lab", "b1": "twin", "b2": "twin", "c1": "lab"}

@@ -1,4 +1,4 @@
-"""Treatments share components: every trial is what planning it alone gives, and bytes are reproducible."""
+"""Treatments share components: every trial equals the same trial planned alone, and plans are reproducible."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ OTHERS = [
 
 @st.composite
 def experiments(draw: st.DrawFn) -> str:
-    """Write an experiment with some factors, exclusions and an order."""
+    """Draw an experiment with some factors, exclusions and an order."""
     names = draw(st.lists(st.sampled_from(sorted(FORMS)), max_size=4, unique=True))
     lines = [f"  {name}: {draw(st.sampled_from(FORMS[name]))}\n" for name in names]
     factors = "factors:\n" + "".join(lines) if lines else ""
-    gone = "[cubic," in factors and draw(st.booleans())
-    exclude = "exclude: [{cc: cubic}]\n" if gone else ""
+    excluded = "[cubic," in factors and draw(st.booleans())
+    exclude = "exclude: [{cc: cubic}]\n" if excluded else ""
     traffic = f"traffic:\n  - {draw(st.sampled_from(TRAFFIC))}\n  - {draw(st.sampled_from(OTHERS))}\n"
     order = draw(st.sampled_from(["sequential", "shuffled", "blocked"]))
     more = f"replicates: {draw(st.integers(1, 3))}\norder: {{kind: {order}, seed: 7}}\n"
@@ -62,7 +62,7 @@ def experiments(draw: st.DrawFn) -> str:
 
 @settings(max_examples=30)
 @given(experiments())
-def test_every_trial_is_what_planning_its_treatment_alone_gives(text: str) -> None:
+def test_every_trial_equals_the_trial_of_its_treatment_planned_alone(text: str) -> None:
     plan = planned(text, DUMBBELL, CATALOGUE)
     assert {trial.id: trial.resolved for trial in plan.trials} == dict(
         treatments_alone(experiment_of(text), DUMBBELL)
@@ -70,7 +70,9 @@ def test_every_trial_is_what_planning_its_treatment_alone_gives(text: str) -> No
 
 
 @pytest.mark.parametrize("path", EXPERIMENTS, ids=lambda path: path.stem)
-def test_every_trial_of_a_shipped_experiment_is_what_planning_its_treatment_alone_gives(path: Path) -> None:
+def test_every_trial_of_a_shipped_experiment_equals_the_trial_of_its_treatment_planned_alone(
+    path: Path,
+) -> None:
     one = load_experiment(path, CATALOGUE)
     fast = {trial.id: trial.resolved for trial in make_plan(one, CATALOGUE).trials}
     assert fast == dict(treatments_alone(one.experiment, one.testbed))
@@ -85,19 +87,19 @@ def test_a_plan_of_any_experiment_is_read_back_as_it_was_written(text: str) -> N
     assert [trial.as_json() for trial in read.trials] == [trial.as_json() for trial in plan.trials]
 
 
-ALL = """
+PRINT_HASH = """
 import hashlib
-from tests.unit.plan.test_sharing import digests
-print(digests())
+from tests.unit.plan.test_sharing import hash_of_plans
+print(hash_of_plans())
 """
 
 
-def digests() -> str:
-    """Hash the plans of all shipped experiments, and one with everything random."""
-    drawn = study(
+def hash_of_plans() -> str:
+    """Return the hash of the plans of all shipped experiments and of one with random starts."""
+    random_starts = study(
         "replicates: 3\nfactors: {cc: [cubic, cdg], mtu: [600, 1500]}\n", f"traffic: [{TRAFFIC[1]}]\n"
     )
-    plans = [planned(drawn, DUMBBELL, CATALOGUE)]
+    plans = [planned(random_starts, DUMBBELL, CATALOGUE)]
     plans += [make_plan(one, CATALOGUE) for one in (load_experiment(p, CATALOGUE) for p in EXPERIMENTS)]
     return hashlib.sha256(b"".join(plan.to_json() for plan in plans)).hexdigest()
 
@@ -106,9 +108,14 @@ def digests() -> str:
 def test_the_bytes_of_a_plan_do_not_depend_on_the_process(seed: str) -> None:
     environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
-        [sys.executable, "-c", ALL], env=environment, cwd=ROOT, capture_output=True, text=True, timeout=300
+        [sys.executable, "-c", PRINT_HASH],
+        env=environment,
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=300,
     )
-    assert done.stdout.strip() == digests(), done.stderr
+    assert done.stdout.strip() == hash_of_plans(), done.stderr
 
 
 @settings(max_examples=10)

@@ -1,4 +1,4 @@
-"""Warnings of plans: each once, with the number of treatments that it applies to."""
+"""Warnings of plans: each is given once, with the number of treatments that it applies to."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_sound_plan_has_no_warning(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("key", ["captures", "loggers", "figures"])
-def test_an_empty_list_says_that_none_are_meant(tmp_path: Path, key: str) -> None:
+def test_an_empty_list_of_captures_loggers_or_figures_has_no_warning(tmp_path: Path, key: str) -> None:
     (line,) = [one for one in TEXT.splitlines() if one.startswith(key)]
     assert planned(tmp_path, (line, f"{key}: []")).warnings == ()
 
@@ -135,29 +135,29 @@ def test_an_empty_list_says_that_none_are_meant(tmp_path: Path, key: str) -> Non
         ),
     ],
 )
-def test_a_plan_that_may_not_show_what_it_is_meant_to_has_one_warning(
+def test_a_plan_with_one_weakness_has_one_warning(
     tmp_path: Path, change: tuple[str, str], warning: str
 ) -> None:
     assert planned(tmp_path, change).warnings == (warning,)
 
 
-WINDOW = ("factors: {cc: [newreno, cdg], rwnd: [50KB, 1MB]}", "settings: {rwnd: 50KB}")
-UP = "path: {rate: {down: 100Mbit, up: 1Mbit}, rtt: 100ms, buffer: 50packets}"
+SET_WINDOW = ("factors: {cc: [newreno, cdg], rwnd: [50KB, 1MB]}", "settings: {rwnd: 50KB}")
+ASYMMETRIC_PATH = "path: {rate: {down: 100Mbit, up: 1Mbit}, rtt: 100ms, buffer: 50packets}"
 
 
 @pytest.mark.parametrize(
     "changes",
     [
-        # a window is set against the way that its flow takes
+        # the window is large enough for the rate of the direction in which the flow sends
         [
-            ("path: {rate: 8Mbit, rtt: 10ms, buffer: 50packets}", UP),
+            ("path: {rate: 8Mbit, rtt: 10ms, buffer: 50packets}", ASYMMETRIC_PATH),
             ("sender, to: receiver", "receiver, to: sender"),
         ],
-        # no window limits flows that are not TCP, nor TCP flows that ask for less than it allows
-        [("8Mbit", "80Mbit"), ("generator: nuttcp", "generator: nuttcp, rate: 1Mbit"), WINDOW],
-        [("8Mbit", "80Mbit"), ("generator: nuttcp", "generator: iperf-udp, rate: 90Mbit"), WINDOW],
-        [("8Mbit", "80Mbit"), ("generator: nuttcp", "generator: ping, interval: 100ms"), WINDOW],
-        # a path without a delay has no product
+        # a window does not limit flows that are not TCP, or TCP flows with a lower rate than it allows
+        [("8Mbit", "80Mbit"), ("generator: nuttcp", "generator: nuttcp, rate: 1Mbit"), SET_WINDOW],
+        [("8Mbit", "80Mbit"), ("generator: nuttcp", "generator: iperf-udp, rate: 90Mbit"), SET_WINDOW],
+        [("8Mbit", "80Mbit"), ("generator: nuttcp", "generator: ping, interval: 100ms"), SET_WINDOW],
+        # a path without a delay has no bandwidth-delay product
         [("rtt: 10ms", "rtt: 0ms")],
         # a flow that is not TCP does not react to marks
         [
@@ -165,7 +165,7 @@ UP = "path: {rate: {down: 100Mbit, up: 1Mbit}, rtt: 100ms, buffer: 50packets}"
             ("generator: nuttcp", "generator: iperf-udp"),
             ("replicates: 6", "settings: {cc: dctcp}\nreplicates: 6"),
         ],
-        # a queue that marks
+        # the queue discipline marks packets
         [("cdg]", "dctcp]"), ("50packets", "50packets, aqm: fq_codel")],
         # window, socket buffers and duration suffice for the RTT of the flow's class
         [
@@ -175,37 +175,39 @@ UP = "path: {rate: {down: 100Mbit, up: 1Mbit}, rtt: 100ms, buffer: 50packets}"
                 "50packets, classes: [{flow: bulk, rtt: 10ms}]}\nsettings: {buffers.send_max: 100KB}",
             ),
         ],
-        # one combination less tells effects apart still
+        # effects can be separated although one combination is excluded
         [("traffic:", "exclude: [{cc: cdg, rwnd: 50KB}]\ntraffic:")],
     ],
 )
-def test_a_plan_without_this_fault_has_no_warning(tmp_path: Path, changes: Sequence[tuple[str, str]]) -> None:
+def test_a_plan_that_resembles_one_with_a_weakness_has_no_warning(
+    tmp_path: Path, changes: Sequence[tuple[str, str]]
+) -> None:
     assert planned(tmp_path, *changes).warnings == ()
 
 
 def test_a_sender_is_not_warned_of_a_buffer_that_the_path_never_fills() -> None:
-    for send_max, warned in (("1MB", False), ("100KB", True)):  # 30 KB of path and 82 KB of queue
+    for send_max, has_warning in (("1MB", False), ("100KB", True)):  # 30 KB of path and 82 KB of queue
         host = _host("src", settings={"buffers": {"send_max": send_max}})
         found = [
             check.message for check in CHECKS if check.find(_with(hosts={**HOSTS, "src": host}), CATALOGUE)
         ]
-        assert ("send buffer is below rwnd" in found) == warned
+        assert ("send buffer is below rwnd" in found) == has_warning
 
 
 def test_one_way_delays_of_real_hosts_need_beacons(tmp_path: Path) -> None:
     metric = "expect: [{say: x, metric: owd_median_ms, below: 5}]\nreplicates: 6"
-    said = (
+    message = (
         "expect: owd_median_ms needs captures at both ends of a flow and logger beacons at both ends of a flow, "
         "which no trial records; the scorecard will report no data"
     )
     lines = ("testbed: lab", "testbed: example-linux"), ("replicates: 6", metric)
-    assert planned(tmp_path, *lines, testbed="example-linux").warnings == (said,)
+    assert planned(tmp_path, *lines, testbed="example-linux").warnings == (message,)
     beacons = ("{logger: tcp-state, at: sender}", "{logger: beacons, at: [sender, receiver]}")
     captures = ("captures: [{at: sender}]", "captures: [{at: [sender, receiver]}]")
     assert planned(tmp_path, *lines, captures, beacons, testbed="example-linux").warnings == ()
 
 
-NONE: Mapping[str, tuple[str, ...]] = {
+EXPECTED_WARNINGS: Mapping[str, tuple[str, ...]] = {
     "spp-udp": ("1 replicate",),
     "netgear-buffer": (),
     "netgear-txd": (),
@@ -215,33 +217,33 @@ NONE: Mapping[str, tuple[str, ...]] = {
 }
 
 
-@pytest.mark.parametrize("name", sorted(NONE))
-def test_a_shipped_study_has_only_the_warnings_that_it_is_about(name: str) -> None:
+@pytest.mark.parametrize("name", sorted(EXPECTED_WARNINGS))
+def test_a_shipped_experiment_has_only_the_expected_warnings(name: str) -> None:
     study = load_experiment(ROOT / "experiments" / f"{name}.yaml", CATALOGUE)
     warnings = make_plan(study, CATALOGUE).warnings
-    assert [one for one in warnings if not any(said in one for said in NONE[name])] == []
-    assert all(any(said in one for one in warnings) for said in NONE[name])
+    assert [one for one in warnings if not any(message in one for message in EXPECTED_WARNINGS[name])] == []
+    assert all(any(message in one for one in warnings) for message in EXPECTED_WARNINGS[name])
 
 
-OF_FACTORS_AND_DATA = {
+NOT_IN_CHECKS = {
     "a factor has no effect, or levels give the same trials",
     "a figure, table or expectation needs data that no trial records",
     "a flow does not pass the bottleneck's queue",
     "no treatment has a level",
     "two factors vary together",
 }
-"""Warnings of the reference whose texts name a factor, a figure or a flow."""
+"""Warnings of the reference that do not come from CHECKS."""
 
 
-def test_the_reference_explains_only_warnings_that_exist() -> None:
+def test_the_reference_lists_only_warnings_that_exist() -> None:
     page = (ROOT / "docs" / "reference" / "plan.md").read_text()
     lines = page.partition("## Warnings")[2].partition("\n## ")[0].splitlines()
     explained = {line[2:].partition(": ")[0] for line in lines if line.startswith("- ")}
-    assert explained > OF_FACTORS_AND_DATA
-    assert explained - OF_FACTORS_AND_DATA <= {check.message for check in CHECKS}
+    assert explained > NOT_IN_CHECKS
+    assert explained - NOT_IN_CHECKS <= {check.message for check in CHECKS}
 
 
-def test_a_single_treatment_is_not_counted(tmp_path: Path) -> None:
+def test_a_warning_about_the_only_treatment_has_no_count_of_treatments(tmp_path: Path) -> None:
     change = ("factors: {cc: [newreno, cdg], rwnd: [50KB, 1MB]}", "factors: {rwnd: [2GB]}")
     assert planned(tmp_path, change).warnings == (
         "main: rwnd is beyond TCP's largest window: 2GB against 1.074GB",
@@ -265,12 +267,12 @@ def _flow(**values: Any) -> FlowPlan:
     return flow().model_copy(update=values)
 
 
-SIX = {"from_address": "2001:db8::1", "to_address": "2001:db8::2"}
+IPV6_ADDRESSES = {"from_address": "2001:db8::1", "to_address": "2001:db8::2"}
 HOSTS = RESOLVED.hosts
 
 
 @pytest.mark.parametrize(
-    ("resolved", "said"),
+    ("resolved", "message"),
     [
         (_with(flows=(_flow(rwnd_bytes=20_000),)), "rwnd is below the path's bandwidth-delay product"),
         (
@@ -313,21 +315,21 @@ HOSTS = RESOLVED.hosts
         ),
         (_with(path=_path(buffer_packets=None, buffer_bytes=600)), "buffer is below one packet"),
         (
-            _with(flows=(_flow(**SIX),)),
+            _with(flows=(_flow(**IPV6_ADDRESSES),)),
             "snaplen is too short for headers with options: 96 bytes at src against 114 (14 Ethernet + 40 IPv6",
         ),
-        (_with(flows=(_flow(**SIX),)), "mtu is below the minimum of IPv6: 600 against 1280 bytes"),
+        (_with(flows=(_flow(**IPV6_ADDRESSES),)), "mtu is below the minimum of IPv6: 600 against 1280 bytes"),
     ],
 )
-def test_a_check_reports_what_it_finds_with_both_figures(resolved: Resolved, said: str) -> None:
+def test_a_check_reports_a_weakness_with_the_compared_values(resolved: Resolved, message: str) -> None:
     found = {
         f"{check.message}: {one}": check.view
         for check in CHECKS
         if (one := check.find(resolved, CATALOGUE)) is not None
     }
-    (view,) = (view for one, view in found.items() if one.startswith(said))
+    (view,) = (view for one, view in found.items() if one.startswith(message))
     assert _viewed(view, resolved) != _viewed(view, RESOLVED), (
-        "treatments that a view does not tell apart share a result"
+        "treatments that are equal in the view of a check share its result"
     )
 
 
@@ -342,7 +344,7 @@ def _viewed(view: View, resolved: Resolved) -> list[Hashable]:
     return [values(one) if values else one for name, values in view.items() for one in components[name]]
 
 
-def test_a_queue_that_marks_packets_is_in_the_view_of_dctcp() -> None:
+def test_the_view_of_the_check_of_dctcp_contains_the_queue_discipline() -> None:
     (check,) = (check for check in CHECKS if check.message.startswith("dctcp"))
     hosts = {**HOSTS, "src": _host("src", cc="dctcp")}
     marking = _with(hosts=hosts, path=_path(aqm="fq_codel"))
@@ -350,21 +352,19 @@ def test_a_queue_that_marks_packets_is_in_the_view_of_dctcp() -> None:
     assert _viewed(check.view, marking) != _viewed(check.view, _with(hosts=hosts))
 
 
-def test_no_check_finds_anything_in_the_sample_trial() -> None:
+def test_no_check_reports_a_weakness_of_the_sample_trial() -> None:
     assert [check.message for check in CHECKS if check.find(RESOLVED, CATALOGUE) is not None] == []
 
 
 def test_a_check_runs_once_for_treatments_that_are_equal_in_its_view(tmp_path: Path) -> None:
     windows = ", ".join(f"{size}KB" for size in range(100, 140))
     plan = planned(tmp_path, ("[50KB, 1MB]", f"[{windows}]"))
-    looked = {check.message: len(plan.groups(check.view)) for check in CHECKS}
-    assert looked["rwnd is below the path's bandwidth-delay product"] == 40
-    assert (
-        looked["snaplen is too short for headers with options"] == looked["buffer is below one packet"] == 1
-    )
+    runs = {check.message: len(plan.groups(check.view)) for check in CHECKS}
+    assert runs["rwnd is below the path's bandwidth-delay product"] == 40
+    assert runs["snaplen is too short for headers with options"] == runs["buffer is below one packet"] == 1
 
 
-ASKED = """\
+OUTPUTS = """\
 expect:
   - {say: a, metric: loss_share, below: 1}
   - {say: b, metric: queue_max_packets, below: 9}
@@ -385,16 +385,16 @@ tables: [{table: crossed, metric: owd_median_ms, rows: cc, columns: rwnd}, overh
         ("[]", "[{logger: queue, at: router}]", ["loss_share", "cwnd_median_packets", "throughput_bps", "rtt-cdf", "jitter-cdf", "crossed"]),
     ],
 )  # fmt: skip
-def test_outputs_that_need_more_than_is_recorded_have_a_warning(
+def test_outputs_that_need_data_that_no_trial_records_have_a_warning(
     tmp_path: Path, captures: str, loggers: str, lacking: list[str]
 ) -> None:
     head, _, _ = TEXT.partition("captures:")
-    text = f"{head}captures: {captures}\nloggers: {loggers}\n{ASKED}"
+    text = f"{head}captures: {captures}\nloggers: {loggers}\n{OUTPUTS}"
     (tmp_path / "study.yaml").write_text(text)
     study = load_experiment(tmp_path / "study.yaml", CATALOGUE, ROOT / "hosts" / "lab.yaml")
     plan = make_plan(study, CATALOGUE)
-    said = [one for one in plan.warnings if "which no trial records" in one]
-    assert [one.split(" needs ")[0].split()[-1] for one in said] == lacking
+    missing_data = [one for one in plan.warnings if "which no trial records" in one]
+    assert [one.split(" needs ")[0].split()[-1] for one in missing_data] == lacking
 
 
 def test_a_warning_names_the_missing_traces_and_the_consequence(tmp_path: Path) -> None:
