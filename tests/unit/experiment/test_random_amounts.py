@@ -13,7 +13,7 @@ from samovar.experiment.keys import value_types
 from samovar.experiment.values import read_distribution
 from samovar.plan import FlowPlan
 from samovar.plan.flows import RandomStream, poisson_s
-from tests.unit.plans import BULK, DUMBBELL, LAB, planned, study
+from tests.unit.plans import BULK, DUMBBELL, planned, study
 
 SHORT = "{flow: short, generator: nuttcp, from: senders, to: receivers, "
 POINTS = 200_000
@@ -143,13 +143,6 @@ def test_the_end_of_all_traffic_can_be_a_factor() -> None:
     two = BULK.replace("]", ", {flow: other, generator: nuttcp, from: sender, to: receiver, duration: 5s}]")
     plan = planned(study("factors: {stop.after: [10s, 20s, 400 RTT]}\norder: {kind: sequential}\n", two))
     assert [trial.resolved.duration_s for trial in plan.trials] == [10.0, 20.0, 4.0]
-
-
-def test_a_count_of_zero_leaves_a_flow_out() -> None:
-    two = BULK.replace("]", ", {flow: noise, generator: ping, from: sender, to: receiver, until: bulk}]")
-    plan = planned(study("factors: {traffic.noise.count: [0, 1, 2]}\norder: {kind: sequential}\n", two), LAB)
-    labels = [[flow.label for flow in trial.resolved.flows] for trial in plan.trials]
-    assert labels == [["bulk"], ["bulk", "noise-1"], ["bulk", "noise-1", "noise-2"]]
 
 
 def test_a_trial_without_flows_is_refused_with_its_levels() -> None:
