@@ -174,7 +174,9 @@ def test_a_summary_counts_trials_that_cannot_run() -> None:
     ]
 
 
-def test_a_complete_campaign_shows_where_its_report_is(tmp_path: Path) -> None:
+def test_a_run_of_a_complete_campaign_prints_the_path_of_its_report_or_how_to_make_one(
+    tmp_path: Path,
+) -> None:
     summary = Summary(tmp_path, 140, 140, {})
     assert list(complete_lines(summary, "x", "fab run x --new")) == [
         f"all 140 trials are done: {tmp_path}",
@@ -186,7 +188,7 @@ def test_a_complete_campaign_shows_where_its_report_is(tmp_path: Path) -> None:
     assert f"report: {tmp_path / 'bundle' / 'x.pdf'}" in complete_lines(summary, "x", "fab run x --new")
 
 
-def test_a_summary_has_failed_trials_with_reasons_and_the_command_that_repeats_them() -> None:
+def test_a_summary_lists_failed_trials_with_reasons_and_the_command_that_runs_them_again() -> None:
     summary = Summary(Path("results/x/quick-1"), 2, 1, {SECOND.id: ("src: gone",)})
     assert list(summary_lines(summary, "fab run x --profile quick")) == [
         "1 of 2 trials done: results/x/quick-1",
@@ -195,7 +197,7 @@ def test_a_summary_has_failed_trials_with_reasons_and_the_command_that_repeats_t
     ]
 
 
-def test_the_list_has_experiments_recipes_and_figures() -> None:
+def test_fab_list_shows_experiments_recipes_and_figures() -> None:
     lines = list(menu_lines(Project(ROOT)))
     assert any(line.split()[:1] == ["demo"] for line in lines)
     assert any(line.split()[:2] == ["iperf3", "linux"] for line in lines)
@@ -282,7 +284,7 @@ def test_restore_of_one_testbed_ignores_campaigns_of_other_testbeds(tmp_path: Pa
     assert {testbed for testbed, _ in changed_campaigns(tmp_path)} == {"freebsd", "dumbbell"}
 
 
-def test_a_campaign_with_a_damaged_journal_is_listed_for_restore_and_its_error_has_the_line(
+def test_a_campaign_with_a_damaged_journal_is_listed_for_restore_and_the_error_names_the_line(
     tmp_path: Path,
 ) -> None:
     intact = write_interrupted_campaign(tmp_path, "x/full-20260101-000000", "freebsd", ("src",))

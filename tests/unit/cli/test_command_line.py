@@ -134,7 +134,7 @@ def test_a_closed_pipe_and_a_full_disk_give_no_traceback(checkout: Path) -> None
         assert (done.returncode, done.stderr) == (code, message)
 
 
-def test_a_narrow_terminal_shows_the_place_of_an_error(checkout: Path) -> None:
+def test_an_error_is_shown_with_its_place_in_a_narrow_terminal(checkout: Path) -> None:
     path = checkout / "experiments/demo.yaml"
     path.write_text(path.read_text().replace("buffer: 100packets", "buffer: 100"))
     _, line, caret = fab(checkout, "plan", "demo", COLUMNS="40", NO_COLOR="1").stderr.splitlines()

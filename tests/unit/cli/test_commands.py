@@ -83,7 +83,7 @@ def test_samovar_and_fab_plan_a_new_project_from_its_folder_its_parent_and_a_sub
     assert "6 trials" in out
 
 
-def test_an_experiment_of_a_project_extends_a_shipped_one(tmp_path: Path) -> None:
+def test_an_experiment_of_a_project_may_extend_a_shipped_experiment(tmp_path: Path) -> None:
     assert run(tmp_path, "init", "mine")[0] == 0
     assert run(tmp_path / "mine", "new", "longer", "--from", "demo")[0] == 0
     code, out, err = run(tmp_path / "mine", "plan", "longer")
@@ -131,7 +131,9 @@ def test_init_does_not_overwrite_a_project(project: Path) -> None:
 
 
 @pytest.mark.parametrize("program", [SAMOVAR, FAB])
-def test_an_unknown_command_is_reported_with_the_nearest(project: Path, program: tuple[str, ...]) -> None:
+def test_an_unknown_command_is_reported_with_the_nearest_known_command(
+    project: Path, program: tuple[str, ...]
+) -> None:
     code, _, err = run(project, "pln", "demo", program=program)
     assert code == 2
     assert "unknown command 'pln'; did you mean 'plan'?" in err

@@ -49,7 +49,7 @@ def test_the_table_has_a_row_for_each_fact_that_a_host_has() -> None:
     ]
 
 
-def test_every_fact_of_a_system_is_a_field_with_a_known_format() -> None:
+def test_every_fact_of_an_operating_system_is_a_field_of_host_facts_and_has_a_known_format() -> None:
     known = {field.name for field in fields(HostFacts)}
     formats = set()
     for system in ("linux", "freebsd", "freebsd-11"):
@@ -59,7 +59,7 @@ def test_every_fact_of_a_system_is_a_field_with_a_known_format() -> None:
     assert formats == set(FORMATS)
 
 
-def test_linux_has_every_fact_except_the_clock_offset() -> None:
+def test_linux_has_every_fact_except_the_clock_offset_and_its_error() -> None:
     queried = {fact.name for fact in facts_of(CATALOGUE, "linux", ["tc"], DEFAULT_QDISCS)}
     assert {field.name for field in fields(HostFacts)} - queried == {
         "host",

@@ -135,8 +135,8 @@ def test_the_status_says_why_a_run_stopped_early() -> None:
 
 
 def test_the_status_says_if_the_clock_of_the_controller_is_ahead() -> None:
-    begun = Entry(133.0, "trial-started", {"id": IDS[4], "attempt": 1})
-    lines = list(status_lines(status(True, [*JOURNALED, begun]), 60))
+    started = Entry(133.0, "trial-started", {"id": IDS[4], "attempt": 1})
+    lines = list(status_lines(status(True, [*JOURNALED, started]), 60))
     ahead = "0:03 ahead of this computer's clock"
     assert lines[1] == f"running; last event trial-started, {ahead}"
     assert f"» {IDS[4]}: running, started {ahead}, no phase done yet" in lines
@@ -245,7 +245,7 @@ def progress_on_two_testbeds() -> CampaignProgress:
     return progress
 
 
-def test_the_remaining_time_uses_the_assumed_overhead_until_one_is_measured() -> None:
+def test_the_remaining_time_uses_the_assumed_overhead_until_an_overhead_is_measured() -> None:
     progress = CampaignProgress()
     progress.expect(PLAN, fold(()), overhead_s=20.0)
     progress.update(Event("trials-open", {**OPEN, "testbeds": 1}), 0.0)
@@ -317,9 +317,9 @@ def test_the_status_assumes_the_overhead_of_a_lab_of_this_size_until_one_is_meas
 @pytest.mark.parametrize("height", [5, 24, 60])
 def test_the_live_view_fits_the_terminal(width: int, height: int) -> None:
     console = Console(file=io.StringIO(), width=width)
-    with console.capture() as drawn:
+    with console.capture() as output:
         console.print(Group(*map(styled, progress_on_two_testbeds().lines(6.0, width, height))))
-    lines = drawn.get().splitlines()
+    lines = output.get().splitlines()
     assert all(cell_len(line) <= width for line in lines)
     assert len(lines) <= max(height, 9)
 
@@ -329,10 +329,10 @@ def test_an_analysis_has_a_progress_bar_without_terminal_escapes() -> None:
     display(Event("analysis-started", {"trials": 4}))
     display(Event("analysed", {"trial": "a\x1b[2J", "done": 1, "of": 4}))
     console = Console(file=io.StringIO(), width=100)
-    with console.capture() as drawn:
+    with console.capture() as output:
         console.print(display._draw())
-    assert "25%" in drawn.get() and "[progress" not in drawn.get()
-    assert drawn.get().rstrip().endswith("analysis a·[2J")
+    assert "25%" in output.get() and "[progress" not in output.get()
+    assert output.get().rstrip().endswith("analysis a·[2J")
 
 
 def printed_lines(*events: Event) -> list[str]:
@@ -456,7 +456,7 @@ def on_a_terminal(tmp_path: Path, environment: dict[str, str]) -> str:
         if select.select([terminal], [], [], 0.2)[0]:
             try:
                 data = os.read(terminal, 65536)
-            except OSError:  # the other end is closed
+            except OSError:  # the program has ended
                 break
             written += data
         if b": traffic 0:0" in written:

@@ -152,7 +152,7 @@ def test_no_trial_can_run_if_a_finding_concerns_all_trials_or_every_trial_is_blo
 NO_ROOM = Finding("this machine", "6 trials leave about 9MB, the disk has 1MB free", "record less", True)
 
 
-def test_a_finding_about_all_trials_is_shown_before_those_about_some_trials() -> None:
+def test_a_finding_about_all_trials_is_shown_before_findings_about_some_trials() -> None:
     lines = list(plan_lines(preview(findings=(NO_ROOM, LACKS), blocked=BLOCKED)))
     at = lines.index("no trial can run until this is fixed:")
     assert lines[at + 1] == f"  ✗ {NO_ROOM}"
@@ -161,7 +161,7 @@ def test_a_finding_about_all_trials_is_shown_before_those_about_some_trials() ->
     assert not any("cannot run" in line or "--allow-partial" in line for line in alone)
 
 
-def test_the_host_that_needs_most_disk_space_is_named() -> None:
+def test_a_plan_names_the_host_that_needs_most_disk_space() -> None:
     shown = preview()
     left = replace(shown.cost_remaining, host_bytes={"sta1": 400_000, "router": 21_000_000})
     (disk,) = (line for line in plan_lines(replace(shown, cost_remaining=left)) if line.startswith("  disk"))
@@ -216,7 +216,7 @@ def test_a_factor_of_many_levels_shows_its_first_and_last_ones() -> None:
     )
 
 
-def test_the_number_of_reboots_is_compared_with_that_in_the_order_of_the_file() -> None:
+def test_the_number_of_reboots_is_compared_with_the_number_in_the_order_of_the_file() -> None:
     changes = {"reboots": 2, "resets": 0, "naive_reboots": 11, "naive_resets": 0}
     lines = list(plan_lines(preview(plan_of(PLAN.trials, changes=changes))))
     assert "  hosts     2 reboots (11 in the order of the file)" in lines
@@ -241,7 +241,7 @@ def test_the_csv_has_a_row_per_trial_with_every_factor() -> None:
     assert list(rows[5].values()) == ["6", "cdg-r2-6", "main", "cdg", "", "2", "2", "6", "cannot run"]
 
 
-def test_the_csv_keeps_labels_with_commas_and_quotes_whole() -> None:
+def test_the_csv_quotes_labels_that_contain_commas_quotes_and_line_ends() -> None:
     hostile = trial('a,"b"\nc')
     (row,) = csv.DictReader(plan_csv(preview(plan_of([hostile]))).splitlines(keepends=True))
     assert row["cc"] == 'a,"b"\nc'

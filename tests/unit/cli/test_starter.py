@@ -39,13 +39,13 @@ def test_a_new_experiment_creates_the_folder_of_experiments_if_it_is_missing(tmp
     assert write_starter(tmp_path, "mine") == tmp_path / "experiments" / "mine.yaml"
 
 
-def test_the_core_of_a_new_experiment_is_twelve_lines(controller: Controller) -> None:
+def test_a_new_experiment_has_twelve_lines_that_are_not_comments(controller: Controller) -> None:
     lines = new_experiment(controller, "mine").read_text(encoding="utf-8").splitlines()
     assert len([line for line in lines if line and not line.startswith("#")]) == 12
 
 
 def test_every_commented_out_key_of_a_new_experiment_is_valid(controller: Controller) -> None:
-    """Each optional key is added alone, and replaces the same key of the core."""
+    """Each optional key is added alone, and replaces the same key of the part that is not commented out."""
     text = new_experiment(controller, "mine").read_text(encoding="utf-8")
     core, _, offered = text.partition("# Optional keys")
     pieces = re.findall(r"^#(\S.*\n(?:#  .*\n)*)", offered, flags=re.MULTILINE)
@@ -64,7 +64,7 @@ def test_every_commented_out_key_of_a_new_experiment_is_valid(controller: Contro
 
 
 def _without(text: str, key: str) -> str:
-    """Return the text without a key of its top level."""
+    """Return the text without one of its top-level keys."""
     return re.sub(rf"^{key}:.*\n(?:  .*\n)*", "", text, flags=re.MULTILINE)
 
 
@@ -79,7 +79,9 @@ def test_a_new_experiment_that_extends_another_has_the_same_trials(controller: C
 
 
 @pytest.mark.parametrize("base", sorted(path.stem for path in (ROOT / "experiments").glob("*.yaml")))
-def test_every_commented_out_key_of_a_new_extension_is_valid(controller: Controller, base: str) -> None:
+def test_every_commented_out_key_of_a_new_experiment_that_extends_another_is_valid(
+    controller: Controller, base: str
+) -> None:
     """Each commented-out line is added alone."""
     (controller.project.root / "experiments" / "demo.yaml").unlink()
     for path in (ROOT / "experiments").iterdir():

@@ -36,7 +36,7 @@ def test_a_terminal_escape_becomes_a_dot(text: str) -> None:
     assert shown.isprintable()
 
 
-def test_other_text_is_unchanged() -> None:
+def test_text_without_terminal_escapes_is_unchanged() -> None:
     text = "✓ größer\t3 µs — 测试\nzwei é"
     assert harmless(text) == text
 

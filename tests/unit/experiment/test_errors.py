@@ -24,7 +24,15 @@ def excerpt_of(text: str, column: int, width: int = 60) -> tuple[str, str]:
         ("a: \x1b[31mred", 4, "a: ·[31mred", "   ^"),
         ("a: [", 9, "a: [", "    ^"),
     ],
-    ids=["plain", "tab", "wide", "accent", "combining", "escape", "beyond the end"],
+    ids=[
+        "ASCII",
+        "tab",
+        "wide characters",
+        "accented letter",
+        "combining accent",
+        "terminal escape",
+        "beyond the end",
+    ],
 )
 def test_the_caret_is_under_the_column(text: str, column: int, line: str, caret: str) -> None:
     assert excerpt_of(text, column) == (line, caret)

@@ -179,7 +179,7 @@ def test_excluded_treatments_are_left_out_and_included_ones_come_last() -> None:
     assert found == ["cubic 600", "cubic 1500", "cdg 1500", "bbr 1500", "cdg 600"]
 
 
-def test_an_included_label_means_the_level_of_that_label() -> None:
+def test_a_label_in_an_include_line_means_the_level_with_that_label() -> None:
     part = part_of(
         "factors: {home: [{path.rate: 1Mbit, label: slow}, {path.rate: 9Mbit, label: fast}], cc: [cdg]}\n"
         "include: [{home: fast, cc: bbr}, {home: {path.rate: 99Mbit, label: new}, cc: bbr}]"
@@ -205,7 +205,7 @@ def test_a_loaded_level_has_typed_values() -> None:
     assert isinstance(level.values["path.buffer"], Formula)
 
 
-def test_the_value_of_an_invalid_level_is_its_error() -> None:
+def test_the_error_of_an_invalid_level_is_stored_in_place_of_its_value() -> None:
     (level,) = levels_of("[{path.rate: 8MB, path.rtt: 5ms}]", "home")
     assert dict(level.texts) == {"path.rate": "8MB", "path.rtt": "5ms"}
     assert str(level.values["path.rate"]) == "'8MB' is a size; expected a rate such as 40Mbit"

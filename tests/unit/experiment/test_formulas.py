@@ -241,7 +241,7 @@ def test_a_formula_whose_value_is_out_of_range_or_undefined_is_refused(
     assert str(caught.value) == message
 
 
-def test_a_value_that_depends_on_itself_is_refused() -> None:
+def test_formulas_that_depend_on_each_other_are_refused() -> None:
     rwnd, buffer = (
         value_types.SIZE_OR_FORMULA.parse("2 * BUFFER"),
         value_types.BUFFER_OR_FORMULA.parse("rwnd / 2"),
@@ -263,12 +263,12 @@ def test_a_formula_may_use_the_value_of_another_formula() -> None:
     assert Scope(values.get).value(value_types.SIZE_OR_FORMULA.parse("2 * rwnd")) == 100_000
 
 
-def test_without_an_rtt_the_delays_of_both_directions_are_added() -> None:
+def test_the_bdp_uses_the_sum_of_the_delays_of_both_directions_if_no_rtt_is_set() -> None:
     values = {"path.rate.down": 8_000_000, "path.delay.down": 0.03, "path.delay.up": 0.01}
     assert Scope(values.get).value(value_types.SIZE_OR_FORMULA.parse("BDP")) == 40_000
 
 
-def test_without_an_mtu_packets_have_1500_bytes() -> None:
+def test_a_packet_in_a_formula_has_1500_bytes_if_no_mtu_is_set() -> None:
     assert Scope(lambda name: None).value(value_types.SIZE_OR_FORMULA.parse("10packets + 0KB")) == 15_000
 
 

@@ -79,7 +79,7 @@ def test_an_experiment_inherits_the_keys_of_the_experiment_that_it_extends(folde
     assert study.parts["two"].replicates == 8
 
 
-def test_top_level_keys_of_a_stronger_layer_change_the_parts_of_a_weaker_one(folder: Folder) -> None:
+def test_top_level_keys_of_an_experiment_change_the_parts_of_its_base(folder: Folder) -> None:
     study = folder.read("study", "experiment: study\nextends: base\nreplicates: 2\npath: {rtt: 9ms}\n")
     assert {name: part.replicates for name, part in study.parts.items()} == {"one": 2, "two": 2}
     path = study.parts["two"].path
@@ -131,7 +131,9 @@ def test_top_level_factors_apply_to_every_part_before_its_own_factors(folder: Fo
     assert list(study.parts["one"].factors) == ["cc", "txd", "rwnd"]
 
 
-def test_top_level_factors_of_a_stronger_layer_change_those_of_every_part(folder: Folder) -> None:
+def test_top_level_factors_of_an_experiment_apply_to_every_part_of_its_base(
+    folder: Folder,
+) -> None:
     study = folder.read("study", "experiment: study\nextends: base\nfactors: {cc: [cdg]}\n")
     assert factors_of(study, "one") == {"cc": ("cdg",), "rwnd": ("50KB", "1MB")}
     assert factors_of(study, "two") == {"cc": ("cdg",), "mtu": ("1500",)}
@@ -373,9 +375,9 @@ def test_a_campaign_keeps_its_original_files_and_one_merged_file_with_the_same_p
         "experiment.yaml",
         "testbed.yaml",
     ]
-    alone = tmp_path / "alone.yaml"
-    alone.write_bytes(files["experiment.yaml"])
-    reloaded, original = read_experiment(alone), read_experiment(path)
+    merged_file = tmp_path / "alone.yaml"
+    merged_file.write_bytes(files["experiment.yaml"])
+    reloaded, original = read_experiment(merged_file), read_experiment(path)
     assert reloaded.parts == original.parts
     assert apply_profile(reloaded, "long").parts == apply_profile(original, "long").parts
     assert problems == []
@@ -390,10 +392,10 @@ def test_the_merged_file_of_a_campaign_keeps_the_queue_upstream_that_a_base_give
         "path: {rate: {down: 2Mbit, up: 1Mbit}, aqm: {down: codel}, buffer: {down: 9packets}}\n",
     )
     files = campaign_files(merge_reused(read_yaml(path)[0], path, []), LAB)
-    alone = tmp_path / "alone.yaml"
-    alone.write_bytes(files["experiment.yaml"])
+    merged_file = tmp_path / "alone.yaml"
+    merged_file.write_bytes(files["experiment.yaml"])
     assert b"up: " in files["experiment.yaml"].partition(b"aqm:")[2]
-    assert read_experiment(alone).parts == read_experiment(path).parts
+    assert read_experiment(merged_file).parts == read_experiment(path).parts
 
 
 def test_the_file_of_an_experiment_without_base_and_fragments_is_kept_byte_for_byte(folder: Folder) -> None:
@@ -483,6 +485,6 @@ def test_expectations_of_a_base_may_name_levels_that_were_replaced(folder: Folde
         ("extends: base\nfragments: {a: {without: [mtu]}}\n", "3:17"),
     ],
 )
-def test_the_key_named_without_of_earlier_releases_is_refused(folder: Folder, text: str, place: str) -> None:
+def test_the_removed_key_called_without_is_refused(folder: Folder, text: str, place: str) -> None:
     (message,) = folder.errors("study", f"experiment: study\n{text}")
     assert re.match(rf"study\.yaml:{place}: unknown key (of a fragment )?'without'; known: ", message)

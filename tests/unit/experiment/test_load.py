@@ -133,9 +133,9 @@ def test_a_part_inherits_the_keys_that_it_lacks(study: Experiment) -> None:
 
 def test_an_experiment_without_parts_has_one_part_called_main() -> None:
     tree, _ = parse_yaml("experiment: x\ntestbed: lab\nfactors: {mtu: [1500]}\ntraffic: []\n", "x.yaml")
-    whole = Experiment.model_validate(merge_layers([tree], []))
-    assert list(whole.parts) == ["main"]
-    assert whole.parts["main"].factors["mtu"].labels == ("1500",)
+    experiment = Experiment.model_validate(merge_layers([tree], []))
+    assert list(experiment.parts) == ["main"]
+    assert experiment.parts["main"].factors["mtu"].labels == ("1500",)
 
 
 def test_a_profile_overrides_the_experiment_and_its_parts(study: Experiment) -> None:
@@ -173,7 +173,7 @@ def test_a_shipped_experiment_is_valid_with_the_shipped_recipes(name: str) -> No
     assert study.experiment.name == name
 
 
-def test_a_role_means_its_first_host_and_a_role_with_a_number_one_of_the_others() -> None:
+def test_a_role_means_its_first_host_and_a_role_with_a_number_n_its_nth_host() -> None:
     testbed = load_testbed(ROOT / "hosts" / "dumbbell.yaml")
     names = ("sender", "sender3", "receiver", "src4", "sender5")
     assert [keys.hosts_of(testbed, name) for name in names] == [

@@ -186,14 +186,14 @@ def mutated_tree(text: str, rng: random.Random) -> bytes:
     holder = tree
     for step in steps[:-1]:
         holder = holder[step]
-    key, what = steps[-1], rng.choice(["drop", "misspell", "insert", "other", "other", "other"])
-    if what == "drop":
+    key, change = steps[-1], rng.choice(["drop", "misspell", "insert", "other", "other", "other"])
+    if change == "drop":
         del holder[key]
-    elif what == "misspell" and isinstance(holder, dict):
+    elif change == "misspell" and isinstance(holder, dict):
         renamed = {(str(one)[1:] if one == key else one): child for one, child in holder.items()}
         holder.clear()
         holder.update(renamed)
-    elif what == "insert" and isinstance(holder, dict):
+    elif change == "insert" and isinstance(holder, dict):
         holder[rng.choice(KEYS)] = rng.choice(SCALARS)
     else:
         holder[key] = other_value(holder[key], tree, rng)
@@ -204,17 +204,19 @@ def mutated_bytes(text: str, rng: random.Random) -> bytes:
     """Return a file that is cut off, or in which one bit is flipped, one mark is inserted, or one line is changed."""
     content = bytearray(text.encode())
     at = rng.randrange(len(content))
-    what = rng.choice(["cut", "flip", "sign", "line", "indent"])
-    if what == "flip":
+    change = rng.choice(["cut", "flip", "sign", "line", "indent"])
+    if change == "flip":
         content[at] ^= 1 << rng.randrange(8)
-    elif what == "sign":
+    elif change == "sign":
         content[at:at] = rng.choice(YAML_MARKS)
-    elif what != "cut":
+    elif change != "cut":
         lines = bytes(content).split(b"\n")
         one = rng.randrange(len(lines))
-        lines[one : one + 1] = [lines[rng.randrange(len(lines))]] if what == "line" else [b"  " + lines[one]]
+        lines[one : one + 1] = (
+            [lines[rng.randrange(len(lines))]] if change == "line" else [b"  " + lines[one]]
+        )
         return b"\n".join(lines)
-    return bytes(content[:at] if what == "cut" else content)
+    return bytes(content[:at] if change == "cut" else content)
 
 
 def plan_an_experiment_that_uses(path: Path, project: Project) -> None:

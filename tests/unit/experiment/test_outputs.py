@@ -18,7 +18,7 @@ OUTPUTS = package_outputs()
 R_CODE = "\n".join(path.read_text("utf-8") for path in sorted((ROOT / "analysis" / "R").glob("*.R")))
 
 
-def test_every_entry_of_the_manifest_has_an_r_function_and_every_such_function_an_entry() -> None:
+def test_every_metric_figure_and_table_of_the_manifest_has_an_r_function_and_the_reverse() -> None:
     defined = set(re.findall(r"^(\w+) <- function", R_CODE, re.M))
     assert {metric.function for metric in OUTPUTS.metrics.values()} <= defined
     for kind, known in OUTPUTS.kinds.items():
@@ -28,7 +28,7 @@ def test_every_entry_of_the_manifest_has_an_r_function_and_every_such_function_a
         assert names == set(known)
 
 
-def test_figures_and_tables_show_metrics_of_the_manifest() -> None:
+def test_figures_and_tables_show_only_metrics_of_the_manifest() -> None:
     for known in OUTPUTS.kinds.values():
         for output in known.values():
             assert {metric for group in output.shows for metric in group} <= set(OUTPUTS.metrics)

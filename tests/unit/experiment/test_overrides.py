@@ -49,6 +49,8 @@ FLAT = (
 
 
 class Folder:
+    """A folder with one experiment, which is loaded with overrides."""
+
     def __init__(self, folder: Path) -> None:
         (folder / "experiments").mkdir()
         self.path = folder / "experiments" / "study.yaml"
@@ -122,7 +124,7 @@ def test_a_factor_may_be_set_to_a_range_and_to_one_level(folder: Folder) -> None
     assert labels(folder.read("factors.rwnd=9MB"), "one")["rwnd"] == ("9MB",)
 
 
-def test_a_linked_factor_is_set_by_its_own_name(folder: Folder) -> None:
+def test_a_linked_factor_is_overridden_by_its_name(folder: Folder) -> None:
     found = labels(folder.read("home=[{path.rate: 5Mbit, path.buffer: 9packets, label: mine}]"), "two")
     assert found == {"home": ("mine",)}
 
@@ -159,7 +161,7 @@ def test_a_setting_is_overridden_if_no_factor_has_its_name(folder: Folder) -> No
     assert dict(experiment.parts["two"].settings) == {"tcp.sack": "off", "mtu": "1400"}
 
 
-def test_an_experiment_without_parts_is_overridden_in_the_same_way(folder: Folder) -> None:
+def test_keys_and_factors_of_an_experiment_without_parts_can_be_overridden(folder: Folder) -> None:
     folder.write(FLAT)
     experiment = folder.read("cc=cdg", "duration=3s", profile="quick")
     assert labels(experiment, "main") == {"cc": ("cdg",)}

@@ -166,7 +166,7 @@ def test_the_merged_file_of_a_campaign_keeps_settings_of_hosts_that_only_its_bas
     assert values(bench.load("quick")) == values(quick)
 
 
-def test_settings_are_typed(bench: Bench) -> None:
+def test_settings_of_hosts_have_typed_values(bench: Bench) -> None:
     settings = bench.load().settings["plain"]["c"]
     assert {key: one.value for key, one in settings.items()} == {
         "cc": "htcp",
@@ -219,7 +219,7 @@ def test_an_invalid_setting_is_refused_at_its_place(
 
 
 @pytest.mark.parametrize("release", ["eleven", "11.x", "", "11."])
-def test_a_release_is_a_number(bench: Bench, release: str) -> None:
+def test_the_release_of_an_operating_system_must_be_a_number(bench: Bench, release: str) -> None:
     text = TESTBED.replace(
         "    os: linux\n    role: sender\n", f"    os: linux\n    release: '{release}'\n    role: sender\n"
     )

@@ -117,7 +117,7 @@ def test_the_rate_of_arrivals_can_be_a_formula_of_the_path_s_rate_and_the_mean_s
 def test_arrivals_and_random_sizes_can_be_factors() -> None:
     factors = (
         "factors: {traffic.short.arrivals.count: [3, 5], "
-        "traffic.short.size: [10KB, {exponential: 10KB, label: drawn}, {uniform: [1KB, 1 BDP]}]}\n"
+        "traffic.short.size: [10KB, {exponential: 10KB, label: random}, {uniform: [1KB, 1 BDP]}]}\n"
     )
     plan = planned(
         study(factors, f"traffic: [{SHORT}size: 1KB, arrivals: {{poisson: 2/s, until: 60s}}}}]\n"), DUMBBELL
@@ -126,7 +126,7 @@ def test_arrivals_and_random_sizes_can_be_factors() -> None:
     assert {len(one) for (count, _), one in found.items() if count == "3"} == {3}
     assert {len(one) for (count, _), one in found.items() if count == "5"} == {5}
     assert {flow.size_bytes for flow in found["5", "10KB"]} == {10_000}
-    assert len({flow.size_bytes for flow in found["5", "drawn"]}) == 5
+    assert len({flow.size_bytes for flow in found["5", "random"]}) == 5
     assert all(1000 <= (flow.size_bytes or 0) < 10_000 for flow in found["5", "uniform-1KB-1 BDP"])
 
 

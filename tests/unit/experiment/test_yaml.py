@@ -20,7 +20,7 @@ LAUGHS = "\n".join(
     ["a: &a [x, x, x, x, x, x, x, x, x, x]"]
     + [f"{b}: &{b} [{', '.join([f'*{a}'] * 10)}]" for a, b in zip("abcdefgh", "bcdefghi", strict=True)]
 )
-TRAPS = {
+INVALID_YAML = {
     "duplicate key": ("a: 1\nb: 2\na: 3\n", "f:3:1: duplicate key 'a', first in line 1; keep one"),
     "duplicate key in a flow mapping": ("a: {b: 1, b: 2}", "f:1:11: duplicate key 'b', first in line 1; keep one"),
     "tab as indentation": ("a:\n\tb: 1\n", "f:2:1: tab character; YAML allows only spaces for indentation"),
@@ -71,9 +71,9 @@ TRAPS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", TRAPS)
-def test_a_yaml_trap_is_refused_at_its_place_in_one_sentence(case: str) -> None:
-    content, message = TRAPS[case]
+@pytest.mark.parametrize("case", INVALID_YAML)
+def test_invalid_or_unsupported_yaml_is_refused_at_its_place_in_one_sentence(case: str) -> None:
+    content, message = INVALID_YAML[case]
     assert errors_of(content) == message
 
 
@@ -138,7 +138,7 @@ def test_a_byte_order_mark_and_windows_line_ends_keep_positions(tmp_path: Path) 
         ),
         (b"a: \x00\n", "f.yaml:1:4: control character U+0000; only printable text is allowed"),
     ],
-    ids=["latin 1", "column in characters", "utf-16", "size", "nul"],
+    ids=["Latin-1", "invalid byte after a letter of two bytes", "UTF-16", "too large", "NUL character"],
 )
 def test_a_file_that_is_too_large_or_not_text_is_refused(
     tmp_path: Path, content: bytes, message: str
@@ -149,7 +149,7 @@ def test_a_file_that_is_too_large_or_not_text_is_refused(
     assert str(caught.value) == f"{tmp_path}/{message}"
 
 
-def test_a_folder_and_a_missing_file_are_refused(tmp_path: Path) -> None:
+def test_a_folder_in_place_of_a_file_and_a_missing_file_are_refused(tmp_path: Path) -> None:
     for path, message in ((tmp_path, "is a directory"), (tmp_path / "f.yaml", "no such file or directory")):
         with pytest.raises(DefinitionError) as caught:
             read_yaml(path)

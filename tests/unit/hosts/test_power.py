@@ -159,7 +159,7 @@ def test_no_password_is_in_a_command_line_an_environment_an_error_or_a_definitio
         assert CANARY not in text
 
 
-def test_a_cycle_of_a_machine_that_is_off_switches_it_on(
+def test_a_power_cycle_of_a_machine_that_is_off_switches_the_machine_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bmc(tmp_path, monkeypatch, code=0).switch("cycle")

@@ -51,8 +51,8 @@ def test_output_of_an_earlier_script_is_skipped() -> None:
 
 
 def test_an_incomplete_frame_is_not_returned() -> None:
-    whole = b"\n" + M + b" 0\nout" + M + b"err" + M
-    assert all(find_frame(bytearray(whole[:end]), MARK) is None for end in range(len(whole)))
+    frame = b"\n" + M + b" 0\nout" + M + b"err" + M
+    assert all(find_frame(bytearray(frame[:end]), MARK) is None for end in range(len(frame)))
 
 
 def test_a_line_with_a_mark_is_found_once_it_is_complete() -> None:

@@ -42,7 +42,7 @@ def test_an_invalid_suite_name_is_refused(checkout: Path, suite: str) -> None:
     assert f"suite '{suite}': expected the name of a suite" in refusal(checkout, suite)
 
 
-def test_a_missing_archive_is_named(checkout: Path) -> None:
+def test_a_missing_archive_is_reported(checkout: Path) -> None:
     assert "file:///nowhere: suite sid could not be read" in refusal(checkout, "sid")
 
 

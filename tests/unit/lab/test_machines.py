@@ -412,7 +412,7 @@ def test_a_console_that_shows_a_shell_of_root_at_once_gets_no_login(console: Con
     assert console.has_ended()
 
 
-def test_a_console_that_asks_for_a_password_is_a_problem(console: Console) -> None:
+def test_a_console_that_asks_for_a_password_is_reported_as_a_problem(console: Console) -> None:
     console.show("FreeBSD/amd64 (x) (ttyu0)\n\nlogin: ")
     assert console.typed() == "root\n"
     console.show("root\r\nPassword:")
@@ -422,7 +422,7 @@ def test_a_console_that_asks_for_a_password_is_a_problem(console: Console) -> No
     assert console.setup.tail(1) == "Password:"
 
 
-def test_a_qemu_that_has_ended_is_a_problem_with_the_last_lines_of_its_log(
+def test_a_qemu_that_has_ended_is_reported_with_the_last_lines_of_its_log(
     console: Console, tmp_path: Path
 ) -> None:
     (tmp_path / "qemu.log").write_text("qemu: no such device\nQEMU has ended with status 1\n")

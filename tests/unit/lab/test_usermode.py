@@ -54,7 +54,7 @@ def test_the_default_is_the_program_on_path_with_debian_s_modules(tmp_path: Path
     assert Controller(tmp_path).connections.user_mode == DEBIAN_USER_MODE
 
 
-def test_an_unknown_key_is_refused_with_the_known_ones(tmp_path: Path) -> None:
+def test_an_unknown_key_is_refused_with_the_known_keys(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text("lab: {uml: {programm: linux.uml}}\n")
     with pytest.raises(DefinitionError, match=r"programm.*program"):
         load_config(tmp_path / "config.yaml")
@@ -99,7 +99,7 @@ def test_a_program_that_the_boot_folder_would_hide_is_refused(
     ("folders", "present"),
     [([], "none"), (["."], "none"), (["8.1", "8.2"], "8.1, 8.2")],
 )
-def test_modules_of_another_release_are_refused_with_the_present_ones(
+def test_modules_of_another_release_are_refused_with_the_present_releases(
     tmp_path: Path, folders: list[str], present: str
 ) -> None:
     for name in folders:

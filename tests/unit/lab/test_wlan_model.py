@@ -43,7 +43,7 @@ class Outcome:
     def collision_share(self) -> float:
         """The share of tries that collided."""
         collisions, attempts = (
-            sum(int(port[what]) for port in self.ports) for what in ("collisions", "attempts")
+            sum(int(port[counter]) for port in self.ports) for counter in ("collisions", "attempts")
         )
         return collisions / attempts
 
@@ -176,7 +176,7 @@ def test_throughput_and_collisions_of_saturated_802_11b_agree_with_bianchis_mode
 def test_throughput_and_collisions_with_short_windows_agree_with_bianchis_refined_model(
     simulate: Simulate, standard: str, stations: int
 ) -> None:
-    """The original model ignores the first slot after an exchange, which matters more for 16 slots than for 32."""
+    """The original model ignores the first slot after an exchange, which matters more for windows of 16 slots than for 32."""
     result = simulate(uplinks(stations), 200, standard)
     throughput, collides = refined_saturation(stations, TIMINGS[standard])
     original, _ = saturation(stations, TIMINGS[standard])

@@ -32,7 +32,7 @@ SHORT, LONG = [trial("cubic", n) for n in (1, 2)], [trial("cdg", n, lasting(60))
 PLAN = plan_of([*SHORT, *LONG])
 
 
-def test_time_is_traffic_plus_the_overhead_of_each_trial() -> None:
+def test_the_time_of_a_plan_is_its_traffic_plus_the_overhead_of_each_trial() -> None:
     cost = estimate_cost(PLAN, CATALOGUE, MeasuredTimes(StepTime(2.0, 7)))
     assert (cost.trials, cost.traffic_s, cost.overhead_s) == (4, 132.0, 8.0)
     assert cost.total_s == 140
@@ -77,7 +77,7 @@ def _captured(*flows: FlowPlan, snaplen_bytes: int = 96, **values: object) -> di
     return dict(host_bytes(RESOLVED.model_copy(update=update), CATALOGUE))
 
 
-def test_a_rate_limited_flow_is_captured_at_its_own_rate() -> None:
+def test_the_capture_of_a_flow_with_a_rate_is_estimated_from_that_rate() -> None:
     full = _captured(flow())
     slow = flow().model_copy(update={"parameters": {"rate": "120Kbit"}})
     assert _captured(slow)["src"] == pytest.approx(full["src"] / 100, rel=0.01)
@@ -89,13 +89,13 @@ def test_a_rate_limited_flow_is_captured_at_its_own_rate() -> None:
     )
 
 
-def test_a_flow_without_parameters_is_captured_at_the_rate_of_its_recipe() -> None:
+def test_the_capture_of_a_flow_without_a_rate_is_estimated_from_the_default_rate_of_its_recipe() -> None:
     assert _captured(flow(generator="voip"))["src"] == int(2 * 6 / 0.02 * (96 + 16) / COMPRESSION)
     udp = _captured(flow(generator="iperf-udp"))["src"]  # 1 Mbit/s in packets of 1428 bytes, MTU 600
     assert udp == int(6 * 1_000_000 / (600 * 8) * (96 + 16) / COMPRESSION)
 
 
-def test_each_rate_of_the_shaper_has_its_own_estimate() -> None:
+def test_the_cost_does_not_depend_on_the_order_of_the_levels_of_shaper_rate() -> None:
     head = f"experiment: study\ntestbed: lab\nduration: 30s\n{BULK}captures: [{{at: sender}}]\n"
     slow_first, fast_first = (
         estimate_cost(planned(head + f"factors: {{shaper.rate: [{levels}]}}\n"), CATALOGUE)
@@ -153,8 +153,8 @@ def test_a_snaplen_above_the_size_of_packets_does_not_make_captures_larger() -> 
     assert whole == pytest.approx(6 * 12_000_000 / 8, rel=0.2), "payload does not compress"
 
 
-def test_a_logger_without_an_interval_has_the_samples_of_its_recipe_s_interval() -> None:
-    cpu = LoggerPlan(logger="cpu", host="src", interface="eth1")  # every 100 ms
+def test_a_logger_without_an_interval_is_estimated_from_the_interval_of_its_recipe() -> None:
+    cpu = LoggerPlan(logger="cpu", host="src", interface="eth1")  # the interval of its recipe is 100 ms
     assert _captured(flow(), captures=(), loggers=(cpu,)) == {"src": 60 * SAMPLE_BYTES}
 
 
@@ -177,12 +177,12 @@ def test_the_cost_includes_one_calibration_of_each_path_if_paths_are_calibrated(
     assert str(MeasuredTimes().path) == "15 s each (assumed, none measured on this testbed yet)"
 
 
-def test_parts_share_the_calibration_of_their_path() -> None:
+def test_parts_with_the_same_path_share_its_calibration() -> None:
     plan = plan_of([trial("cubic"), trial("cdg", part="again")])
     assert estimate_cost(plan, CATALOGUE, calibrates=True).paths == 1
 
 
-def test_reboots_add_to_the_time() -> None:
+def test_the_time_of_a_plan_includes_its_reboots() -> None:
     plan = PLAN.model_copy(update={"changes": Changes(reboots=6, boots=3)})
     known = MeasuredTimes(StepTime(2.0, 7), StepTime(90.0, 2))
     cost = estimate_cost(plan, CATALOGUE, known)
@@ -262,8 +262,8 @@ def test_overheads_of_a_testbed_are_found_among_newer_campaigns_on_other_testbed
         (folder / "plan.json").write_bytes(PLAN.model_copy(update={"testbed": testbed}).to_json())
         with Journal(folder / "journal.jsonl") as journal:
             for trial, at in zip(SHORT, ("lab", "left"), strict=True):
-                begun = {"id": trial.id, "attempt": 1, **({"testbed": at} if "," in testbed else {})}
-                journal.append("trial-started", 1.0, **begun)
+                started = {"id": trial.id, "attempt": 1, **({"testbed": at} if "," in testbed else {})}
+                journal.append("trial-started", 1.0, **started)
                 done = {"outcome": "completed", "verdict": "valid", "reasons": []}
                 seconds = 2.0 if at == "left" else float(number)
                 journal.append("trial-finished", 2.0, id=trial.id, **done, overhead_s=seconds)

@@ -314,7 +314,7 @@ def test_a_warning_names_the_override_of_the_command_line_that_makes_a_factor_in
         ("{path.rtt: [10ms, 30ms]}", f"[{BULK}]", ", classes: [{name: x, from: 172.16.10.9/32, rtt: 40ms}]"),
     ],
 )
-def test_levels_that_change_anything_have_no_warning(
+def test_levels_that_give_different_trials_have_no_warning(
     tmp_path: Path, factors: str, traffic: str, path: str
 ) -> None:
     assert warnings(tmp_path, factors, traffic, path) == ()

@@ -332,7 +332,7 @@ def test_a_class_of_a_flow_without_ports_is_refused() -> None:
         planned(classes, ("generator: nuttcp", "generator: ping"), ("rwnd: [50KB, 1MB], ", ""))
 
 
-def test_a_testbed_without_bottleneck_plans_an_experiment_without_path() -> None:
+def test_only_an_experiment_without_a_path_can_be_planned_for_a_testbed_without_a_bottleneck() -> None:
     bare = TESTBED.model_copy(update={"place": None})
     assert (
         planned(("path: {rate: 8Mbit, rtt: 10ms, buffer: 50packets}\n", ""), testbed=bare)

@@ -36,7 +36,7 @@ def with_path(written: str, more: str = "") -> PathPlan:
     return path(text)
 
 
-def test_a_plain_rate_leaves_upstream_unshaped() -> None:
+def test_a_rate_without_directions_shapes_only_downstream() -> None:
     found = with_path("{rate: 8Mbit, rtt: 10ms, buffer: 50packets, loss: 1%}")
     assert (found.down.interface, found.down.rate_bps, found.down.aqm) == ("eth2", 8_000_000, "pfifo")
     assert (found.up.interface, found.up.rate_bps, found.up.aqm) == ("eth1", None, None)

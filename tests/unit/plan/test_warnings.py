@@ -185,8 +185,8 @@ def test_a_plan_that_resembles_one_with_a_weakness_has_no_warning(
     assert planned(tmp_path, *changes).warnings == ()
 
 
-def test_a_sender_is_not_warned_of_a_buffer_that_the_path_never_fills() -> None:
-    for send_max, has_warning in (("1MB", False), ("100KB", True)):  # 30 KB of path and 82 KB of queue
+def test_a_send_buffer_below_rwnd_has_a_warning_only_if_path_and_queue_hold_more_than_the_buffer() -> None:
+    for send_max, has_warning in (("1MB", False), ("100KB", True)):  # the path holds 30 KB, its queue 82 KB
         host = _host("src", settings={"buffers": {"send_max": send_max}})
         found = [
             check.message for check in CHECKS if check.find(_with(hosts={**HOSTS, "src": host}), CATALOGUE)
@@ -376,7 +376,7 @@ tables: [{table: crossed, metric: owd_median_ms, rows: cc, columns: rwnd}, overh
 
 
 @pytest.mark.parametrize(
-    ("captures", "loggers", "lacking"),
+    ("captures", "loggers", "outputs_without_data"),
     [
         ("[{at: sender}, {at: receiver}]", "[{logger: queue, at: router}, {logger: tcp-info, at: sender}]", ["crossed"]),
         ("[{at: sender}, {at: receiver}]", "[]", ["queue_max_packets", "cwnd_median_packets", "queue-time", "crossed", "buffer-estimates"]),
@@ -386,7 +386,7 @@ tables: [{table: crossed, metric: owd_median_ms, rows: cc, columns: rwnd}, overh
     ],
 )  # fmt: skip
 def test_outputs_that_need_data_that_no_trial_records_have_a_warning(
-    tmp_path: Path, captures: str, loggers: str, lacking: list[str]
+    tmp_path: Path, captures: str, loggers: str, outputs_without_data: list[str]
 ) -> None:
     head, _, _ = TEXT.partition("captures:")
     text = f"{head}captures: {captures}\nloggers: {loggers}\n{OUTPUTS}"
@@ -394,7 +394,7 @@ def test_outputs_that_need_data_that_no_trial_records_have_a_warning(
     study = load_experiment(tmp_path / "study.yaml", CATALOGUE, ROOT / "hosts" / "lab.yaml")
     plan = make_plan(study, CATALOGUE)
     missing_data = [one for one in plan.warnings if "which no trial records" in one]
-    assert [one.split(" needs ")[0].split()[-1] for one in missing_data] == lacking
+    assert [one.split(" needs ")[0].split()[-1] for one in missing_data] == outputs_without_data
 
 
 def test_a_warning_names_the_missing_traces_and_the_consequence(tmp_path: Path) -> None:
