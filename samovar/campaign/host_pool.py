@@ -60,9 +60,8 @@ class HostPool:
         self._levels = levels
         self.quarantined: Mapping[str, str] = {}
         self._probation: frozenset[str] = frozenset()
-        self._failures: dict[
-            str, list[Mapping[str, str]]
-        ] = {}  # by host, the levels of trials failed in a row
+        # By host, the levels of trials that failed in a row.
+        self._failures: dict[str, list[Mapping[str, str]]] = {}
         self._power_cycles: Counter[str] = Counter()
         self._suspects: dict[str, _SuspectHost] = {}
 
