@@ -162,7 +162,7 @@ def test_a_missing_congestion_control_blocks_only_trials_that_are_not_done(
 @pytest.mark.parametrize(
     ("seconds", "shown"), [(0, "0:00"), (42.4, "0:42"), (725, "12:05"), (12_000, "3:20:00")]
 )
-def test_a_duration_is_written_as_a_clock(seconds: float, shown: str) -> None:
+def test_a_duration_is_printed_in_hours_minutes_and_seconds(seconds: float, shown: str) -> None:
     assert clock(seconds) == shown
 
 

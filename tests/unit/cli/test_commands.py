@@ -30,7 +30,7 @@ def run(
     return done.returncode, done.stdout, done.stderr
 
 
-def test_browse_opens_the_index_of_campaigns(project: Path, tmp_path: Path) -> None:
+def test_the_command_browse_opens_the_index_of_campaigns(project: Path, tmp_path: Path) -> None:
     opened = tmp_path / "opened"
     browser = tmp_path / "browser"
     browser.write_text(f'#!/bin/sh\necho "$1" > {opened}\n')
@@ -45,7 +45,7 @@ def test_browse_opens_the_index_of_campaigns(project: Path, tmp_path: Path) -> N
     assert not opened.exists()
 
 
-def test_the_results_folder_may_be_in_the_home_folder(tmp_path: Path) -> None:
+def test_a_tilde_in_the_path_of_the_results_folder_means_the_home_folder(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text("results: ~/campaigns\n")
     code, out, _ = run(tmp_path, "browse", "--no-open", HOME=str(tmp_path / "home"))
     assert (code, out) == (0, f"0 campaigns: {tmp_path / 'home' / 'campaigns' / 'index.html'}\n")

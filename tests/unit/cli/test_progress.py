@@ -134,7 +134,7 @@ def test_the_status_says_why_a_run_stopped_early() -> None:
     assert list(status_lines(status(False, ended), 60))[2] == "stopped: the disk is almost full"
 
 
-def test_the_status_says_if_the_clock_of_the_controller_is_ahead() -> None:
+def test_the_status_says_if_the_clock_of_the_controller_is_ahead_of_the_local_clock() -> None:
     started = Entry(133.0, "trial-started", {"id": IDS[4], "attempt": 1})
     lines = list(status_lines(status(True, [*JOURNALED, started]), 60))
     ahead = "0:03 ahead of this computer's clock"
@@ -287,9 +287,9 @@ def test_the_remaining_time_is_divided_by_the_testbeds_but_is_at_least_that_of_t
     assert progress.remaining_s == 60 + 2.5, "the longest trial runs on one testbed"
     progress.update(Event("trial-started", {"id": "a", "seconds": 60.0}), 0.0)
     progress.update(Event("trial-finished", trial_finished("a")), 0.0)
-    assert progress.remaining_s == 20 + 2, "two trials on two testbeds"
+    assert progress.remaining_s == 20 + 2, "two trials run at the same time on two testbeds"
     progress.update(Event("testbed-idle", {"testbed": "b"}), 0.0)
-    assert progress.remaining_s == 30 + 2 * 2, "one testbed is left"
+    assert progress.remaining_s == 30 + 2 * 2, "two trials run after each other on one testbed"
 
 
 def test_the_status_divides_the_remaining_time_by_the_testbeds() -> None:

@@ -68,7 +68,7 @@ def environment(project: Path) -> dict[str, str]:
 
 def read(terminal: int) -> bytes:
     """Return the next output of a shell; empty if the shell has ended."""
-    assert select.select([terminal], [], [], WITHIN_S)[0], "the shell is silent"
+    assert select.select([terminal], [], [], WITHIN_S)[0], f"the shell printed nothing for {WITHIN_S} s"
     try:
         return os.read(terminal, 4096)
     except OSError:

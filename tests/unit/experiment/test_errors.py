@@ -34,7 +34,7 @@ def excerpt_of(text: str, column: int, width: int = 60) -> tuple[str, str]:
         "beyond the end",
     ],
 )
-def test_the_caret_is_under_the_column(text: str, column: int, line: str, caret: str) -> None:
+def test_the_caret_is_under_the_column_of_the_problem(text: str, column: int, line: str, caret: str) -> None:
     assert excerpt_of(text, column) == (line, caret)
 
 

@@ -42,7 +42,7 @@ profiles:
 
 
 class Folder:
-    """An experiments folder that tests write to."""
+    """A folder of experiments to which tests write files."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder / "experiments"

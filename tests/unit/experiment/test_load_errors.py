@@ -167,7 +167,7 @@ def test_an_error_is_reported_at_its_place_in_one_sentence(case: Mapping[str, An
     assert errors(tmp_path, experiment, testbed) == case["messages"]
 
 
-def test_the_valid_files_are_valid(tmp_path: Path) -> None:
+def test_the_files_without_changes_are_valid(tmp_path: Path) -> None:
     (tmp_path / "lab.yaml").write_text(TESTBED, encoding="utf-8")
     (tmp_path / "study.yaml").write_text(EXPERIMENT, encoding="utf-8")
     testbed = load_testbed(tmp_path / "lab.yaml")

@@ -42,7 +42,7 @@ def test_half_of_all_draws_are_below_the_median(distribution: Distribution, medi
     assert distribution.quantile(0.5) == pytest.approx(median)
 
 
-def test_the_extreme_draws_are_finite() -> None:
+def test_the_smallest_and_the_largest_draw_of_a_distribution_are_finite() -> None:
     """The random numbers are multiples of 2**-53, at least 0 and below 1."""
     for one in DISTRIBUTIONS:
         assert 0.0 <= one.quantile(0.0) <= one.quantile(1.0 - 2.0**-53) < float("inf")

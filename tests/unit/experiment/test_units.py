@@ -197,7 +197,7 @@ def test_any_text_is_parsed_as_a_size_or_refused(text: str) -> None:
 
 
 @pytest.mark.parametrize(("text", "per_s"), [("2/s", 2.0), ("0.5/s", 0.5), ("30/min", 0.5), ("36/h", 0.01)])
-def test_a_frequency_is_read_per_second(text: str, per_s: float) -> None:
+def test_a_frequency_is_converted_to_events_per_second(text: str, per_s: float) -> None:
     assert units.parse_frequency(text) == per_s
 
 

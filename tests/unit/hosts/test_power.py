@@ -60,13 +60,15 @@ def error_of(folder: Path, power: str) -> str:
     return str(caught.value)
 
 
-def test_commands_get_host_address_and_outlet_as_words_without_a_shell(tmp_path: Path) -> None:
+def test_power_commands_get_host_address_and_outlet_as_arguments_without_a_shell(tmp_path: Path) -> None:
     one = machine(tmp_path, "{cycle: [printf, '%s|', '{host}', '{address}', 'x; id', '{outlet}'], outlet: 7}")
     assert one.switch("cycle") == "one|192.0.2.1|x; id|7|"
     assert one.boot_timeout_s == 120
 
 
-def test_a_command_may_be_one_text_that_is_split_as_a_shell_would(tmp_path: Path) -> None:
+def test_a_power_command_may_be_one_text_that_is_split_into_words_like_a_shell_command(
+    tmp_path: Path,
+) -> None:
     one = machine(tmp_path, """{cycle: "printf '%s|' 'a b' $HOME {host}"}""")
     assert one.switch("cycle") == "a b|$HOME|one|"
 

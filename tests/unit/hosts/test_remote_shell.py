@@ -60,7 +60,7 @@ def test_a_line_with_a_mark_is_found_once_it_is_complete() -> None:
     assert find_line(bytearray(b"motd\n\n" + M + b" /tmp/samovar-src.x\n"), MARK) == "/tmp/samovar-src.x"
 
 
-def test_marks_do_not_repeat() -> None:
+def test_generated_marks_are_unique() -> None:
     assert len({new_mark() for _ in range(100)}) == 100
 
 

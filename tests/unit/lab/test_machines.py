@@ -311,7 +311,7 @@ wrong total length 40 instead of 96
             ["23:59:59", "00:00:00"],
             23,
             [],
-        ),  # date(1) would set the first second of the day before
+        ),  # date(1) would set the first second of the day that has just ended
         (["13:00:00", "13:00:01"], 12, []),
         ([], 12, []),
     ],

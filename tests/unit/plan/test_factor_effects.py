@@ -290,7 +290,7 @@ def test_a_warning_names_the_override_of_the_command_line_that_makes_a_factor_in
         ("{traffic.bulk.duration: [5s, 7s]}", f"[{BULK[:-1]}, start: 2s}}]\nstop: {{after: 8s}}", ""),
         ("{stop.after: [16s, 18s]}", f"[{BULK[:-1]}, start: 2s, duration: 15s}}]", ""),
         ("{stop.after: [15s, 16s]}", f"[{BULK[:-1]}, size: 10MB}}]", ""),
-        # values of a flow, and of its hosts
+        # factors of a flow and of its hosts have an effect
         ("{traffic.bulk.cc: [newreno, cubic]}", f"[{BULK}]", ""),
         ("{traffic.bulk.rwnd: [100KB, 200KB]}", f"[{BULK}]", ""),
         ("{traffic.bulk.length: [8KB, 16KB]}", f"[{BULK}]", ""),
@@ -300,7 +300,7 @@ def test_a_warning_names_the_override_of_the_command_line_that_makes_a_factor_in
         ("{offloads.tso: [on, off]}", f"[{VOICE}]", ""),
         ("{txd: [80, 256]}", f"[{VOICE}]", ""),
         ("{mtu: [{router: 1500}, {router: 600}]}", f"[{BULK}]", ""),
-        # values of the path
+        # factors of the path have an effect
         ("{path.loss: [1%, 2%]}", f"[{BULK}]", ""),
         ("{path.loss: [1%, 2%]}", f"[{BULK}, {VOICE}]", ", classes: [{flow: bulk, loss: 3%}]"),
         (

@@ -146,15 +146,15 @@ def test_a_changed_level_changes_the_ids_of_its_own_trials_only() -> None:
 
 
 @pytest.mark.parametrize("change", [("seed: 1", "seed: 2"), ("kind: blocked", "kind: sequential")])
-def test_another_order_keeps_the_ids(change: tuple[str, str]) -> None:
+def test_another_kind_or_seed_of_the_order_keeps_the_ids_of_trials(change: tuple[str, str]) -> None:
     assert ids(planned()) == ids(planned(change))
 
 
-def test_a_title_or_a_figure_keeps_the_ids() -> None:
+def test_a_new_title_or_figure_keeps_the_ids_of_trials() -> None:
     assert ids(planned()) == ids(planned(("testbed: lab", "title: New\nfigures: [rtt-cdf]\ntestbed: lab")))
 
 
-def test_an_id_contains_its_levels_and_its_part_if_there_are_several() -> None:
+def test_the_id_of_a_trial_contains_its_levels_and_its_part_if_there_are_several_parts() -> None:
     assert "newreno-50KB-1500-r1-" in {trial.id[:-6] for trial in planned().trials}
     plan = make_plan(resolve_experiment(STUDY.experiment, TESTBED), CATALOGUE)
     assert all(trial.id.startswith(f"{trial.part}-") for trial in plan.trials)
