@@ -303,7 +303,9 @@ def test_the_status_divides_the_remaining_time_by_the_testbeds() -> None:
     )
 
 
-def test_the_status_assumes_the_overhead_of_a_lab_of_this_size_until_one_is_measured(tmp_path: Path) -> None:
+def test_the_status_assumes_an_overhead_for_the_number_of_lab_hosts_until_an_overhead_is_measured(
+    tmp_path: Path,
+) -> None:
     folder = tmp_path / "x" / "full-1"
     folder.mkdir(parents=True)
     (folder / "provenance.json").write_text('{"testbed": "lab", "lab": {"kernel": "uml"}}')

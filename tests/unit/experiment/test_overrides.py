@@ -112,7 +112,7 @@ def test_labels_of_levels_that_set_several_keys_are_refused_with_the_option_that
     folder: Folder, text: str, labels: str
 ) -> None:
     expected = f"each level of 'home' sets several keys; to run only some levels, use --only home={labels}"
-    assert folder.shown(text)[0] == f"--set {text}: {expected}"
+    assert folder.error_lines(text)[0] == f"--set {text}: {expected}"
 
 
 def test_a_factor_may_be_set_to_a_range_and_to_one_level(folder: Folder) -> None:

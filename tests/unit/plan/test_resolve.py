@@ -229,7 +229,7 @@ def test_the_duration_of_a_transfer_is_estimated_from_the_default_rate_of_its_re
         ("incast, response: 2KB", 28),
     ],
 )
-def test_a_transfer_in_packets_or_pages_at_an_interval_has_the_time_that_they_need(
+def test_the_duration_of_a_transfer_in_packets_or_pages_is_estimated_from_interval_and_rate(
     generator: str, seconds: float
 ) -> None:
     flow = f"{{flow: one, generator: {generator}, from: sender, to: receiver, size: 56KB}}"
