@@ -26,7 +26,7 @@ def full_state(host: str) -> dict[str, str]:
     return dict(state)
 
 
-def as_before(host: str, step: str) -> str:
+def unchanged_answer(host: str, step: str) -> str:
     """Answer like a host whose state never changes."""
     if step == "boot id":
         return "=fact= boot_id\nfirst boot\n"
@@ -34,7 +34,7 @@ def as_before(host: str, step: str) -> str:
 
 
 class AnsweringSession(Session):
-    """A session with a host that is not there."""
+    """A session with a fake host, whose output a function returns."""
 
     def __init__(self, host: str, answer: Answer, steps: list[tuple[str, str]]) -> None:
         super().__init__(SshTarget(host, host))
@@ -44,7 +44,7 @@ class AnsweringSession(Session):
         """Do nothing."""
 
     def run(self, script: str, *, step: str, deadline_s: float, check: bool = True) -> ScriptResult:
-        """Return or raise what the function answers."""
+        """Record the step; return the host's output as a result, or raise the error."""
         self._steps.append((self.host, step))
         answer = self._answer(self.host, step)
         if isinstance(answer, BaseException):
@@ -57,12 +57,12 @@ class AnsweringSession(Session):
         """Do nothing."""
 
     def claim(self, claim: Claim, over: Lease | None = None) -> Lease | None:
-        """Give the lease to everybody."""
+        """Grant every lease."""
         return None
 
 
 class AnsweringSessions(Sessions):
-    """Sessions with hosts that are not there; `steps` lists the host and the step of each script."""
+    """Sessions with fake hosts; `steps` lists the host and the step of each script that was run."""
 
     def __init__(self, answer: Answer, hosts: Iterable[str] = HOSTS) -> None:
         super().__init__([SshTarget(host, host) for host in hosts])

@@ -16,7 +16,7 @@ from tests.unit.trials import RESOLVED
 def evidence_of(
     folder: Path = Path("trial"), resolved: Resolved = RESOLVED, policy: Policy | None = None, **fields: Any
 ) -> Evidence:
-    """Make evidence of a trial whose first flow was started, with other fields as given."""
+    """Make evidence of a trial whose first flow was started; `fields` are further fields of the evidence."""
     trial = Trial(id="t", part="main", treatment={}, replicate=1, block=1, source=resolved)
     scripts = TrialScripts(trial, CATALOGUE, "verdicts")
     fields = {"started": {f"{resolved.flows[0].label}-client": 0.0}, **fields}
@@ -24,5 +24,5 @@ def evidence_of(
 
 
 def with_flow(flow: FlowPlan, resolved: Resolved = RESOLVED) -> Resolved:
-    """Return what a trial sets with one flow alone."""
+    """Return the resolved values of a trial whose only flow is this one."""
     return resolved.model_copy(update={"flows": (flow,)})

@@ -1,4 +1,4 @@
-"""Traces in an archive: they return byte for byte, or nothing is removed."""
+"""Archive the traces of a campaign and restore them byte for byte; after an error, no file is removed."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from tests.golden.campaign import unpack
 
 @pytest.fixture
 def campaign(tmp_path: Path) -> Path:
-    """Six trials, and one that was set aside."""
+    """A recorded campaign of six trials, and one attempt that was set aside."""
     folder = unpack(tmp_path / "recorded")
     shutil.rmtree(folder / "bundle")  # its PDF files are not part of the recording
     return folder
 
 
-def content(folder: Path) -> Mapping[str, str]:
+def checksums(folder: Path) -> Mapping[str, str]:
     return {name: sha256_of(folder / name) for name in names_in(folder)}
 
 
@@ -44,7 +44,7 @@ def traces(folder: Path) -> list[str]:
 
 
 def test_an_archive_is_smaller_and_restores_every_file(campaign: Path) -> None:
-    before = content(campaign)
+    before = checksums(campaign)
     done = archive_traces(campaign, silent)
     assert done.traces == 28
     assert done.before_bytes > done.after_bytes == (campaign / ARCHIVE).stat().st_size
@@ -53,28 +53,28 @@ def test_an_archive_is_smaller_and_restores_every_file(campaign: Path) -> None:
     assert not archived.findings
     assert any(note.startswith("not verified: 28 traces in traces.tar.zst") for note in archived.notes)
     assert restore_traces(campaign) == 28
-    assert content(campaign) == before
+    assert checksums(campaign) == before
     assert [one.name for one in campaign.parent.iterdir()] == [campaign.name]
 
 
-def test_a_missing_trace_that_is_not_archived_is_still_found(campaign: Path) -> None:
+def test_a_missing_trace_that_is_not_in_an_archive_is_reported(campaign: Path) -> None:
     archive_traces(campaign, silent)
     (campaign / ARCHIVE).rename(campaign.parent / "elsewhere")
     assert len(verify(campaign).findings) == 28
 
 
-def test_a_trace_that_gzip_would_not_compress_alike_is_archived_as_it_is(
+def test_a_trace_that_gzip_would_compress_to_other_bytes_is_archived_in_compressed_form(
     campaign: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = content(campaign)
+    before = checksums(campaign)
     monkeypatch.setattr("samovar.campaign.collection.archive.PACK", ("gzip", "-9", "-n"))
     archive_traces(campaign, silent)
     monkeypatch.undo()
     restore_traces(campaign)
-    assert content(campaign) == before
+    assert checksums(campaign) == before
 
 
-def test_another_gzip_restores_nothing_and_the_archive_stays(
+def test_traces_are_not_restored_if_gzip_compresses_them_to_other_bytes(
     campaign: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     archive_traces(campaign, silent)
@@ -85,7 +85,7 @@ def test_another_gzip_restores_nothing_and_the_archive_stays(
 
 
 @pytest.mark.parametrize("at", [0, 1000, -1])
-def test_a_damaged_archive_stays_and_is_reported(campaign: Path, at: int) -> None:
+def test_a_damaged_archive_is_reported_and_not_removed(campaign: Path, at: int) -> None:
     archive_traces(campaign, silent)
     data = bytearray((campaign / ARCHIVE).read_bytes())
     data[at] ^= 1
@@ -107,7 +107,9 @@ def add_to_archive(archive: Path, member: tarfile.TarInfo, data: bytes) -> None:
 
 
 @pytest.mark.parametrize("path", ["traces/../../../../profile", "traces/link/profile"])
-def test_an_archive_from_elsewhere_writes_nothing_outside_the_campaign(campaign: Path, path: str) -> None:
+def test_a_file_in_an_archive_whose_path_leads_out_of_its_trial_is_not_written(
+    campaign: Path, path: str
+) -> None:
     archive_traces(campaign, silent)
     trial, data = next(campaign.glob("trials/*/")), b"exec evil"
     with (trial / SUMS).open("a") as sums:
@@ -120,7 +122,7 @@ def test_an_archive_from_elsewhere_writes_nothing_outside_the_campaign(campaign:
 
 
 @pytest.mark.parametrize("end", [b"x\n", b"0" * 64 + b"  traces/a\0\n"])
-def test_damaged_checksums_are_named(campaign: Path, end: bytes) -> None:
+def test_a_damaged_line_in_a_list_of_checksums_is_reported_by_number(campaign: Path, end: bytes) -> None:
     sums = next(campaign.glob(f"trials/*/{SUMS}"))
     sums.write_bytes(sums.read_bytes() + end)
     lines = sums.read_bytes().count(b"\n")
@@ -130,7 +132,7 @@ def test_damaged_checksums_are_named(campaign: Path, end: bytes) -> None:
             act()
 
 
-def test_what_cannot_be_archived_keeps_its_traces(campaign: Path) -> None:
+def test_a_running_campaign_or_one_with_a_changed_trace_is_not_archived(campaign: Path) -> None:
     before = traces(campaign)
     with Journal(campaign / JOURNAL), pytest.raises(CampaignError):
         archive_traces(campaign, silent)
@@ -143,7 +145,9 @@ def test_what_cannot_be_archived_keeps_its_traces(campaign: Path) -> None:
         restore_traces(campaign)
 
 
-def test_without_zstd_the_package_is_named(campaign: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_without_zstd_names_the_package_to_install(
+    campaign: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(CampaignError, match=r"zstd is not installed; `apt-get install zstd`"):
         archive_traces(campaign, silent)
@@ -155,7 +159,7 @@ def test_a_campaign_is_not_archived_twice(campaign: Path) -> None:
         archive_traces(campaign, silent)
 
 
-def test_an_archived_campaign_is_not_continued(campaign: Path, tmp_path: Path) -> None:
+def test_an_archived_campaign_is_not_resumed(campaign: Path, tmp_path: Path) -> None:
     archive_traces(campaign, silent)
     plan = read_plan(campaign)
     planned: Any = SimpleNamespace(plan=plan, by_testbed=())
@@ -164,7 +168,7 @@ def test_an_archived_campaign_is_not_continued(campaign: Path, tmp_path: Path) -
         Controller(tmp_path).run(RunRequest(planned, resume), silent)
 
 
-def test_a_campaign_does_not_run_while_it_is_archived(campaign: Path) -> None:
+def test_a_campaign_cannot_run_while_its_traces_are_being_archived(campaign: Path) -> None:
     errors: list[CampaignError] = []
 
     def run_once(event: Event) -> None:

@@ -20,21 +20,21 @@ from samovar.recipes import TrialScripts
 from tests.unit.campaign.answering_hosts import AnsweringSession, AnsweringSessions
 from tests.unit.plans import CATALOGUE, ROOT, planned, study
 
-OLD = load_testbed(ROOT / "hosts" / "example-freebsd-11.yaml")
-NEW = load_testbed(ROOT / "hosts" / "example-freebsd.yaml")
+FREEBSD_11 = load_testbed(ROOT / "hosts" / "example-freebsd-11.yaml")
+FREEBSD_14 = load_testbed(ROOT / "hosts" / "example-freebsd.yaml")
 FACTORS = "factors: {cc: [newreno], txd: [256]}\n"
 EDITS = ">/boot/loader.conf.samovar"
-WAS = {"txd.em1": "1024", "planned.txd.em1": "unset"}
+STATE_BEFORE = {"txd.em1": "1024", "planned.txd.em1": "unset"}
 
 
-def scripts(testbed: Testbed = OLD) -> TrialScripts:
+def scripts(testbed: Testbed = FREEBSD_11) -> TrialScripts:
     plan = planned(study(FACTORS), testbed, CATALOGUE)
     return TrialScripts(plan.trials[0], CATALOGUE, "rings-1")
 
 
 def test_the_scripts_of_a_trial_read_its_boot_settings_but_do_not_change_them() -> None:
     made = scripts()
-    was = {**WAS, **dict.fromkeys(("cc", "cc.available"), "newreno")}
+    was = {**STATE_BEFORE, **dict.fromkeys(("cc", "cc.available"), "newreno")}
     assert EDITS not in made.set("alpha", was)
     assert EDITS not in made.restore_body("alpha", was)
     assert "planned.txd.em1" in made.set("alpha", was)
@@ -44,26 +44,29 @@ def test_the_scripts_of_a_trial_read_its_boot_settings_but_do_not_change_them() 
 
 def test_the_scripts_of_boot_settings_change_nothing_else() -> None:
     made = scripts()
-    for text in (made.set("alpha", WAS, lasting=True), made.restore("alpha", WAS, lasting=True)):
+    for text in (
+        made.set("alpha", STATE_BEFORE, lasting=True),
+        made.restore("alpha", STATE_BEFORE, lasting=True),
+    ):
         assert EDITS in text
         assert "tcp.cc.algorithm" not in text
     assert made.wanted("alpha", lasting=True) == ("planned.txd.em1=256", "txd.em1=256")
 
 
-def test_every_boot_setting_has_a_planned_value_too() -> None:
+def test_every_boot_setting_has_a_value_now_and_a_planned_value_after_a_reboot() -> None:
     wanted = {line.partition("=")[0] for line in scripts().wanted("alpha", lasting=True)}
     assert wanted == {f"{planned}{key}" for key in ("txd.em1",) for planned in ("", "planned.")}
 
 
 def test_a_setting_that_needs_no_reboot_is_not_a_boot_setting() -> None:
-    made = scripts(NEW)
+    made = scripts(FREEBSD_14)
     assert all(not made.settings(host, lasting=True) for host in made.resolved.hosts)
 
 
 def test_a_host_that_loses_its_controller_ends_programs_before_it_restores_boot_settings() -> None:
     made = scripts()
-    read: defaultdict[str, str] = defaultdict(lambda: "1")  # what was read matters to no assertion
-    text = made.on_loss("alpha", read, made.restore_body("alpha", WAS, lasting=True))
+    read: defaultdict[str, str] = defaultdict(lambda: "1")  # no assertion depends on these values
+    text = made.on_loss("alpha", read, made.restore_body("alpha", STATE_BEFORE, lasting=True))
     lines = text.splitlines()
     assert lines.count("exit 0") == 1
     assert lines[-1] == "exit 0"
@@ -74,11 +77,11 @@ def _entry(event: str, id_: str, **values: object) -> Entry:
     return Entry(1.0, event, {"id": id_, "host": "alpha", **values})
 
 
-def test_boot_settings_remain_to_be_restored_when_the_trial_that_applied_them_is() -> None:
-    read = _entry("state-read", "a", state=WAS, lasting=True)
+def test_boot_settings_stay_unrestored_when_the_other_settings_of_their_trial_are_restored() -> None:
+    read = _entry("state-read", "a", state=STATE_BEFORE, lasting=True)
     journal = [read, _entry("state-read", "a", state={"cc": "cubic"}), _entry("state-restored", "a")]
     journal += [_entry("state-read", "b", state={"cc": "cubic"})]
-    lasts = SavedState("a", "alpha", WAS, lasting=True)
+    lasts = SavedState("a", "alpha", STATE_BEFORE, lasting=True)
     assert fold(journal).unrestored["alpha"] == (lasts, SavedState("b", "alpha", {"cc": "cubic"}))
     journal += [_entry("state-restored", "b")]
     assert fold(journal).unrestored["alpha"] == (lasts,)
@@ -86,7 +89,7 @@ def test_boot_settings_remain_to_be_restored_when_the_trial_that_applied_them_is
     assert fold(journal).clean
 
 
-def test_a_silent_host_does_not_prevent_others_from_being_restored_by_a_reboot(
+def test_an_unreachable_host_does_not_prevent_a_reboot_that_restores_another_host(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made, entries, booted = scripts(), list[Entry](), list[str]()
@@ -98,7 +101,7 @@ def test_a_silent_host_does_not_prevent_others_from_being_restored_by_a_reboot(
             booted.append(host)
         if step == "boot id":
             return f"=fact= boot_id\nboot {len(booted)} of {host}\n"
-        state = WAS if booted else {**WAS, "txd.em1": "256"}
+        state = STATE_BEFORE if booted else {**STATE_BEFORE, "txd.em1": "256"}
         return "".join(f"{key}={value}\n" for key, value in state.items())
 
     def set_on_loss(session: AnsweringSession, script: str | None) -> None:
@@ -110,8 +113,8 @@ def test_a_silent_host_does_not_prevent_others_from_being_restored_by_a_reboot(
     monkeypatch.setattr(AnsweringSession, "set_on_loss", set_on_loss)
     sessions = AnsweringSessions(answer, made.resolved.hosts)
     context = CampaignContext(tmp_path, sessions, CATALOGUE, note, silent, entries=lambda: entries)
-    saved = SavedState(made.trial.id, "alpha", WAS, lasting=True)
-    note("state-read", id=saved.id, host="alpha", state=WAS, lasting=True)
+    saved = SavedState(made.trial.id, "alpha", STATE_BEFORE, lasting=True)
+    note("state-read", id=saved.id, host="alpha", state=STATE_BEFORE, lasting=True)
     settings = boot_settings.BootSettings(context, lambda _: made)
     settings.adopt([saved])
     settings.restore()
@@ -119,11 +122,11 @@ def test_a_silent_host_does_not_prevent_others_from_being_restored_by_a_reboot(
     assert fold(entries).clean
 
 
-def test_a_host_whose_boot_settings_cannot_be_restored_does_not_keep_others_from_it(tmp_path: Path) -> None:
+def test_boot_settings_are_restored_on_other_hosts_if_they_cannot_be_restored_on_one(tmp_path: Path) -> None:
     made, entries = scripts(), list[Entry]()
 
     def answer(host: str, step: str) -> str:
-        state = WAS if host == "omega" else {**WAS, "planned.txd.em1": "256"}
+        state = STATE_BEFORE if host == "omega" else {**STATE_BEFORE, "planned.txd.em1": "256"}
         return "".join(f"{key}={value}\n" for key, value in state.items())
 
     def note(event: str, **values: object) -> None:
@@ -133,19 +136,19 @@ def test_a_host_whose_boot_settings_cannot_be_restored_does_not_keep_others_from
     context = CampaignContext(tmp_path, sessions, CATALOGUE, note, silent, entries=lambda: entries)
     settings = boot_settings.BootSettings(context, lambda _: made)
     for host in ("alpha", "omega"):
-        note("state-read", id=made.trial.id, host=host, state=WAS, lasting=True)
-        settings.adopt([SavedState(made.trial.id, host, WAS, lasting=True)])
+        note("state-read", id=made.trial.id, host=host, state=STATE_BEFORE, lasting=True)
+        settings.adopt([SavedState(made.trial.id, host, STATE_BEFORE, lasting=True)])
     with pytest.raises(TestbedError, match="alpha: settings that need a reboot cannot be restored"):
         settings.restore()
     assert list(fold(entries).unrestored) == ["alpha"]
 
 
-def test_a_requested_interrupt_ends_the_wait_for_a_reboot_but_not_for_the_one_that_restores(
+def test_an_interrupt_request_ends_the_wait_for_a_reboot_but_not_in_the_final_restoration(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If several testbeds share a campaign, the thread of each gets Ctrl-C as a request."""
+    """If a campaign runs on several testbeds, the thread of each testbed gets Ctrl-C as a request."""
     monkeypatch.setattr(boot_settings, "POLL_S", 0.0)
-    plan = planned(study(FACTORS), OLD, CATALOGUE)
+    plan = planned(study(FACTORS), FREEBSD_11, CATALOGUE)
     made, entries, booted = scripts(), list[Entry](), list[str]()
     silent_polls = 0
 
@@ -160,7 +163,7 @@ def test_a_requested_interrupt_ends_the_wait_for_a_reboot_but_not_for_the_one_th
             return f"=fact= boot_id\n{'second' if silent_polls > 3 else 'first'}\n"
         if step == "restore lasting":
             return "txd.em1=256\nplanned.txd.em1=unset\n"
-        return "".join(f"{key}={value}\n" for key, value in WAS.items())
+        return "".join(f"{key}={value}\n" for key, value in STATE_BEFORE.items())
 
     def note(event: str, **values: object) -> None:
         entries.append(Entry(1.0, event, values))
@@ -172,8 +175,8 @@ def test_a_requested_interrupt_ends_the_wait_for_a_reboot_but_not_for_the_one_th
         tmp_path, sessions, CATALOGUE, note, silent, machines=machines, entries=lambda: entries
     )
     runner = TestbedRunner(context, TestbedSetup("lab", plan, sessions))
-    note("state-read", id=made.trial.id, host="alpha", state=WAS, lasting=True)
-    runner.boot_settings.adopt([SavedState(made.trial.id, "alpha", WAS, lasting=True)])
+    note("state-read", id=made.trial.id, host="alpha", state=STATE_BEFORE, lasting=True)
+    runner.boot_settings.adopt([SavedState(made.trial.id, "alpha", STATE_BEFORE, lasting=True)])
     with pytest.raises(TestbedError, match="not back"):
         runner.boot_settings.restore()
     assert "host-power-cycled" not in [entry.event for entry in entries]

@@ -33,7 +33,7 @@ MORE = plan_of([trial(label, replicate) for replicate in (1, 2) for label in ("c
 
 
 def _begin(results: Path, plan: Plan = FIRST, stamp: str = "20260101-000000") -> Path:
-    """Begin a campaign as if at another time: two of one second have one name."""
+    """Begin a campaign, and give its folder this time stamp: campaigns of one second would share a name."""
     folder = begin_campaign(plan, results, {}, silent)
     return folder.rename(folder.with_name(f"{plan.profile or 'full'}-{stamp}"))
 
@@ -45,7 +45,7 @@ def _run(folder: Path, *ids: str, verdict: str = "valid", outcome: str = "comple
             journal.append("trial-finished", 2.0, id=id_, outcome=outcome, verdict=verdict, reasons=[])
 
 
-def _take(folder: Path, plan: Plan, sources: dict[str, bytes] | None = None) -> bool:
+def _replace(folder: Path, plan: Plan, sources: dict[str, bytes] | None = None) -> bool:
     with Journal(folder / JOURNAL) as journal:
 
         def note(event: str, **values: object) -> None:
@@ -54,7 +54,7 @@ def _take(folder: Path, plan: Plan, sources: dict[str, bytes] | None = None) -> 
         return replace_plan(folder, plan, sources or {}, note, fold(journal.entries))
 
 
-def test_a_campaign_begins_with_its_plan_and_latest_names_it(tmp_path: Path) -> None:
+def test_a_new_campaign_has_its_plan_and_the_link_latest_points_to_it(tmp_path: Path) -> None:
     events: list[Event] = []
     sources = {"experiment.yaml": b"experiment: x\n", "fragments/lan.yaml": b"path: {}\n"}
     folder = begin_campaign(FIRST, tmp_path, sources, events.append)
@@ -64,7 +64,7 @@ def test_a_campaign_begins_with_its_plan_and_latest_names_it(tmp_path: Path) -> 
     assert (tmp_path / "x" / "latest").resolve() == folder
 
 
-def test_an_experiment_without_the_link_to_its_latest_campaign_means_the_last_used_one(
+def test_without_the_link_latest_the_last_used_campaign_of_an_experiment_is_found(
     tmp_path: Path,
 ) -> None:
     used, other = (_begin(tmp_path, stamp=f"2026010{day}-000000") for day in (1, 2))
@@ -96,7 +96,7 @@ def test_of_two_campaigns_in_an_hour_that_autumn_repeats_the_one_begun_last_is_t
 @pytest.mark.parametrize(
     "other", [{"profile": "quick"}, {"testbed": "dumbbell"}, {"overrides": {"duration": "10s"}}]
 )
-def test_another_profile_testbed_or_override_is_another_campaign(
+def test_a_plan_with_another_profile_testbed_or_override_does_not_resume_the_campaign(
     tmp_path: Path, other: dict[str, object]
 ) -> None:
     _begin(tmp_path)
@@ -109,15 +109,17 @@ def test_the_same_overrides_resume_the_campaign(tmp_path: Path) -> None:
     assert newest_campaign(FIRST, tmp_path) is None
 
 
-def test_new_ignores_campaigns_that_could_be_resumed(tmp_path: Path) -> None:
+def test_the_option_new_ignores_campaigns_that_could_be_resumed(tmp_path: Path) -> None:
     _run(_begin(tmp_path), "cubic-r1-6")
-    standing = find_resume_point(FIRST, tmp_path, new=True)
-    assert standing.folder is None
-    assert list(standing.comparison.runs.values()) == ["new", "new"]
+    resume = find_resume_point(FIRST, tmp_path, new=True)
+    assert resume.folder is None
+    assert list(resume.comparison.runs.values()) == ["new", "new"]
 
 
 @pytest.mark.parametrize("text", ['{"schema": 1, "experiment": "x"}', "{", "[]", ""])
-def test_a_plan_file_of_another_version_is_ignored(tmp_path: Path, text: str) -> None:
+def test_a_campaign_whose_plan_file_is_damaged_or_of_another_version_is_not_resumed(
+    tmp_path: Path, text: str
+) -> None:
     folder = _begin(tmp_path)
     (folder / "plan.json").write_text(text)
     assert newest_campaign(FIRST, tmp_path) is None
@@ -148,41 +150,43 @@ def test_a_trial_without_a_valid_result_runs_again(
     assert find_resume_point(FIRST, tmp_path).comparison.runs == {"cubic-r1-6": why, "cdg-r1-6": "new"}
 
 
-def test_a_changed_plan_replaces_the_earlier_one_which_is_kept_and_journalled(tmp_path: Path) -> None:
+def test_a_changed_plan_replaces_the_earlier_plan_which_is_kept_and_listed_in_the_journal(
+    tmp_path: Path,
+) -> None:
     folder = _begin(tmp_path)
     before = (folder / "plan.json").read_bytes()
     _run(folder, "cubic-r1-6", "cdg-r1-6")
-    assert _take(folder, LONGER)
+    assert _replace(folder, LONGER)
     assert (folder / "plans" / "1" / "plan.json").read_bytes() == before
     assert read_plan(folder).to_json() == LONGER.to_json()
-    (told,) = (entry for entry in read_journal(folder / JOURNAL) if entry.event == "plan-changed")
-    assert told.values["kept"] == "plans/1"
-    assert told.values["runs"] == {"stale": 2}
-    assert told.values["stale"] == [
+    (change,) = (entry for entry in read_journal(folder / JOURNAL) if entry.event == "plan-changed")
+    assert change.values["kept"] == "plans/1"
+    assert change.values["runs"] == {"stale": 2}
+    assert change.values["stale"] == [
         {"changes": ["duration_s 6 -> 12"], "results": ["cubic-r1-6", "cdg-r1-6"]}
     ]
 
 
-def test_the_same_plan_replaces_nothing(tmp_path: Path) -> None:
+def test_an_unchanged_plan_is_not_replaced(tmp_path: Path) -> None:
     folder = _begin(tmp_path)
-    assert not _take(folder, FIRST)
+    assert not _replace(folder, FIRST)
     assert not (folder / "plans").exists()
 
 
-def test_each_change_keeps_a_plan_of_its_own_and_all_can_be_read(tmp_path: Path) -> None:
+def test_every_replaced_plan_is_kept_and_can_be_read(tmp_path: Path) -> None:
     folder = _begin(tmp_path)
     for plan in (LONGER, MORE, FIRST):
-        assert _take(folder, plan)
+        assert _replace(folder, plan)
     assert sorted(kept.name for kept in (folder / "plans").iterdir()) == ["1", "2", "3"]
     wanted = [plan.to_json() for plan in (FIRST, MORE, LONGER, FIRST)]
     assert [plan.to_json() for plan in read_plans(folder)] == wanted
 
 
-def test_a_replacement_that_was_interrupted_is_made_once(tmp_path: Path) -> None:
+def test_a_repeated_plan_replacement_after_an_interrupt_keeps_the_old_plan_once(tmp_path: Path) -> None:
     folder = _begin(tmp_path)
-    assert _take(folder, LONGER)
+    assert _replace(folder, LONGER)
     (folder / "plan.json").write_bytes((folder / "plans" / "1" / "plan.json").read_bytes())
-    assert _take(folder, LONGER)
+    assert _replace(folder, LONGER)
     assert [kept.name for kept in (folder / "plans").iterdir()] == ["1"]
 
 
@@ -205,7 +209,7 @@ def test_adopting_an_unchanged_plan_writes_nothing(tmp_path: Path) -> None:
     assert (folder / JOURNAL).read_bytes() == before
 
 
-def test_an_incomplete_plan_file_is_refused(tmp_path: Path) -> None:
+def test_a_missing_or_truncated_plan_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(CampaignError, match=r"plan\.json is missing; use a folder that `fab run` made"):
         read_plan(tmp_path)
     (tmp_path / "plan.json").write_bytes(FIRST.to_json()[:200])
@@ -213,5 +217,5 @@ def test_an_incomplete_plan_file_is_refused(tmp_path: Path) -> None:
         read_plan(tmp_path)
 
 
-def test_a_whole_plan_is_json(tmp_path: Path) -> None:
+def test_the_plan_file_of_a_campaign_is_json(tmp_path: Path) -> None:
     assert json.loads((_begin(tmp_path) / "plan.json").read_bytes())["experiment"] == "x"

@@ -32,7 +32,7 @@ def _reading(offset_s: float, error_s: float, t_s: float = 0.0) -> Reading:
     return Reading(t_s, offset_s, error_s, 2 * error_s)
 
 
-def test_a_reading_is_the_middle_of_its_run_plus_or_minus_half_of_it() -> None:
+def test_a_reading_is_compared_with_the_middle_of_its_run_and_its_error_is_half_the_run() -> None:
     reading = reading_of(DONE)
     assert reading.offset_s == pytest.approx(0.25, abs=1e-6)
     assert reading.error_s == pytest.approx(0.1)
@@ -44,7 +44,7 @@ def test_an_output_that_is_not_a_time_is_refused(output: bytes) -> None:
         reading_of(replace(DONE, stdout=output))
 
 
-def test_two_readings_together_bound_the_offset_more_closely_than_each() -> None:
+def test_two_readings_together_bound_the_offset_more_closely_than_each_alone() -> None:
     offset = estimate("src", [_reading(0.002, 0.003), _reading(0.006, 0.003)], 0.0)
     assert offset.offset_s == pytest.approx(0.004)
     assert offset.error_s == pytest.approx(0.001)
@@ -83,55 +83,55 @@ def test_an_offset_within_its_error_is_not_corrected() -> None:
     assert estimate("src", [_reading(-0.010, 0.003)], 0.0).correction_s == pytest.approx(-0.010)
 
 
-def test_the_longest_reading_is_that_of_the_slowest_host_or_none() -> None:
+def test_the_longest_duration_of_the_latest_readings_is_returned_and_zero_without_a_reading() -> None:
     assert Clocks().longest_s() == 0.0
     assert Clocks({"src": [_reading(0.0, 0.01), _reading(0.0, 0.02)]}).longest_s() == 0.04
 
 
-def _visits(*visits: tuple[float, float, float]) -> list[Reading]:
+def _readings(*points: tuple[float, float, float]) -> list[Reading]:
     """Make readings of (time in s, offset in ms, error in ms)."""
-    return [_reading(offset_ms / 1e3, error_ms / 1e3, t_s) for t_s, offset_ms, error_ms in visits]
+    return [_reading(offset_ms / 1e3, error_ms / 1e3, t_s) for t_s, offset_ms, error_ms in points]
 
 
 @pytest.mark.parametrize(
-    ("visits", "low_ppm", "high_ppm"),
+    ("points", "low_ppm", "high_ppm"),
     [
-        # A step before the second reading leaves (10 ± 2) ms in 100 s, one after it the same; and the rate may wander by 5 ppm.
-        # The 2 ms make the 100 s uncertain too: 8 ms in 100.002 s, or 12 ms in 99.998 s.
+        # With a step before or after the second reading, the other interval shows (10 ± 2) ms in 100 s. The rate may wander by 5 ppm.
+        # The 2 ms also make the length of the interval uncertain: 8 ms in 100.002 s, or 12 ms in 99.998 s.
         ([(0, 0, 1), (100, 10, 1), (200, 20, 1)], 74.9984, 125.0024),
-        # (5 ± 2) ms in 100 s, or else (12 ± 3) ms in 300 s.
+        # The first interval shows (5 ± 2) ms in 100 s, the second (12 ± 3) ms in 300 s.
         ([(0, 0, 1), (100, 5, 1), (400, 17, 2)], 24.9994, 75.0014),
-        # 87.5 to 117.5 by the last three, 85 to 115 by the first three, 85 to 130 by both halves.
+        # In ppm: 87.5 to 117.5 if the step was in the first interval, 85 to 115 in the last, 85 to 130 in the second.
         ([(0, 0, 1), (100, 10.5, 1), (200, 20, 1), (300, 31, 1)], 84.9982, 130.0025),
-        # Its rate is 55, 45 and 55 ppm.
+        # The three intervals have drifts of 55, 45 and 55 ppm.
         ([(0, 0, 1.8), (3600, 198, 1.8), (7200, 360, 1.8), (10_800, 558, 1.8)], 48.99995, 61.00006),
-        # The other way, and faster than the readings of one clock may contradict each other.
+        # A slow clock, whose drift is larger than DRIFT.
         ([(0, 0, 3), (60, -18, 3), (120, -36, 3)], -404.96, -195.02),
-        # The controller's own clock was set back by 50 s on the way, which all offsets show.
+        # The controller's own clock was set back, by 50 s and by 150 s, which shows in all later offsets.
         ([(0, 0, 1), (100, 10, 1), (150, 50_020, 1), (250, 50_030, 1)], 74.9984, 125.0024),
         ([(100, 0, 1), (200, 10, 1), (60, 150_000, 1), (160, 150_010, 1)], 74.9984, 125.0024),
     ],
 )
-def test_the_drift_is_bounded_by_what_all_readings_allow(
-    visits: Sequence[tuple[float, float, float]], low_ppm: float, high_ppm: float
+def test_the_bounds_of_the_drift_are_those_that_all_readings_allow(
+    points: Sequence[tuple[float, float, float]], low_ppm: float, high_ppm: float
 ) -> None:
-    drift = drift_of(_visits(*visits))
+    drift = drift_of(_readings(*points))
     assert drift is not None
     assert drift.low_ppm == pytest.approx(low_ppm)
     assert drift.high_ppm == pytest.approx(high_ppm)
 
 
 @pytest.mark.parametrize(
-    "visits",
+    "points",
     [
         [],
         [(0, 0, 1)],
         [(0, 0, 1), (600, 60, 1)],
-        # Three at once and one much later: as well a step as a drift.
+        # Three readings at once and one much later: their difference may be a step or a drift.
         [(0, 0, 1), (0.01, 0, 1), (0.02, 0, 1), (600, 60, 1)],
-        # Far enough apart for no rate at which a clock may be steered to be left out.
+        # Readings so close together that they exclude no rate at which a clock may be steered.
         [(0, 0, 3), (10, 0, 3), (20, 0, 3)],
-        # Set again and again; by the last three alone it would drift by 1152 ppm at least.
+        # A clock that was set again and again; the last three readings alone would give 1152 ppm or more.
         [
             (0, 0, 3),
             (600, 900, 3),
@@ -144,22 +144,22 @@ def test_the_drift_is_bounded_by_what_all_readings_allow(
     ],
 )
 def test_the_drift_is_unknown_from_few_or_close_readings_or_those_of_an_uneven_clock(
-    visits: Sequence[tuple[float, float, float]],
+    points: Sequence[tuple[float, float, float]],
 ) -> None:
-    assert drift_of(_visits(*visits)) is None
+    assert drift_of(_readings(*points)) is None
 
 
 @pytest.mark.parametrize(
-    "visits",
+    "points",
     [
-        # 120 ms at once, which would be 67 ppm from end to end.
+        # A step of 120 ms: the first and the last reading alone would give 67 ppm.
         [(0, 0, 3), (600, 0, 3), (1200, 120, 3), (1800, 120, 3)],
-        # Set twice: what is older than the last but one step is left out.
+        # Two steps: the reading from before the first of them is left out.
         [(0, 0, 3), (600, 100, 3), (1200, 100, 3), (1800, 300, 3), (2400, 300, 3)],
     ],
 )
-def test_a_clock_that_was_set_does_not_drift(visits: Sequence[tuple[float, float, float]]) -> None:
-    drift = drift_of(_visits(*visits))
+def test_a_step_of_a_clock_does_not_count_as_drift(points: Sequence[tuple[float, float, float]]) -> None:
+    drift = drift_of(_readings(*points))
     assert drift is not None
     assert drift.low_ppm == pytest.approx(-14.9999)
     assert drift.high_ppm == pytest.approx(15.0001)
@@ -188,7 +188,7 @@ def test_the_drift_of_a_clock_that_may_have_been_set_once_is_always_within_the_b
     assert drift is None or drift.low_ppm - 1e-3 <= drift_ppm <= drift.high_ppm + 1e-3
 
 
-def test_a_clock_half_as_fast_again_is_within_the_bounds_whenever_within_its_runs_it_was_read() -> None:
+def test_the_bounds_hold_for_a_clock_50_percent_too_fast_wherever_in_its_runs_it_was_read() -> None:
     taken = [(0.0, -0.01), (1.0, 0.01), (2.0, -0.01), (3.0, 0.01)]
     drift = drift_of([_reading(1.5 * (t_s + late_s) - t_s, 0.01, t_s) for t_s, late_s in taken])
     assert drift is not None
@@ -196,7 +196,7 @@ def test_a_clock_half_as_fast_again_is_within_the_bounds_whenever_within_its_run
 
 
 @given(st.floats(-400, 400), st.lists(_NOISE, min_size=20, max_size=20))
-def test_readings_of_3_ms_a_minute_apart_bound_the_drift_to_28_ppm_either_way(
+def test_readings_with_an_error_of_3_ms_a_minute_apart_bound_the_drift_to_28_ppm_either_way(
     drift_ppm: float, noises: list[float]
 ) -> None:
     readings = [
@@ -204,15 +204,15 @@ def test_readings_of_3_ms_a_minute_apart_bound_the_drift_to_28_ppm_either_way(
         for t_s, noise in ((60.0 * count, noise) for count, noise in enumerate(noises))
     ]
     drift = drift_of(readings)
-    # Wherever a step was, one side of it has nine minutes, and twice an error of 3 ms at either end: 22.2 ppm, and 5 more.
+    # On one side of any step are nine minutes or more, with twice an error of 3 ms at either end: 22.2 ppm, plus 5 ppm of wander.
     assert drift is not None
     assert drift.low_ppm <= drift_ppm + 1e-6
     assert drift.high_ppm >= drift_ppm - 1e-6
     assert max(drift.high_ppm - drift_ppm, drift_ppm - drift.low_ppm) <= 27.3
 
 
-def test_the_offset_of_a_clock_has_its_drift() -> None:
-    known = _visits((0, 0, 1), (100, 10, 1), (200, 20, 1))
+def test_the_offset_of_each_clock_includes_its_drift_if_known() -> None:
+    known = _readings((0, 0, 1), (100, 10, 1), (200, 20, 1))
     offsets = Clocks({"src": known, "dst": known[:1]}).offsets(("src", "dst"))
     assert offsets["src"].drift == drift_of(known) is not None
     assert offsets["dst"].drift is None

@@ -1,4 +1,4 @@
-"""The congestion control in force as a generator reads it from its socket: a witness on every system."""
+"""Compare the congestion control that a generator read from its socket with the requested one."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from tests.unit.campaign.evidence_sample import evidence_of, with_flow
 from tests.unit.plan_values import trial
 
 RESOLVED = trial("cubic").resolved
-# The end of what iperf3 3.21 wrote on FreeBSD 14.0 (newreno), and on Linux.
+# The end of the output of iperf3 3.21 on FreeBSD 14.0 (newreno) and on Linux.
 OUTPUT = '"remote_system": 6.7189\n\t\t},\n\t\t"sender_tcp_congestion":\t"{0}",\n\t\t"receiver_tcp_congestion":\t"{0}"\n\t}}\n}}'
 
 
-def failed(folder: Path, asked: str, output: str, generator: str = "iperf3") -> list[str] | None:
-    """Return the reasons of checks that fail; None without a check."""
-    flow = RESOLVED.flows[0].model_copy(update={"cc": asked, "generator": generator, "parameters": {}})
+def failed(folder: Path, requested: str, output: str, generator: str = "iperf3") -> list[str] | None:
+    """Return the reasons of the failed checks, or None if nothing was checked."""
+    flow = RESOLVED.flows[0].model_copy(update={"cc": requested, "generator": generator, "parameters": {}})
     evidence = evidence_of(folder, with_flow(flow, RESOLVED))
     (folder / "logs").mkdir(exist_ok=True)
     (folder / "logs" / f"{flow.label}-client.out.gz").write_bytes(gzip.compress(output.encode()))
@@ -27,12 +27,13 @@ def failed(folder: Path, asked: str, output: str, generator: str = "iperf3") -> 
 
 
 @pytest.mark.parametrize(
-    ("asked", "reported"), [("newreno", "newreno"), ("reno", "newreno"), ("newreno", "reno"), ("cdg", "cdg")]
+    ("requested", "reported"),
+    [("newreno", "newreno"), ("reno", "newreno"), ("newreno", "reno"), ("cdg", "cdg")],
 )
 def test_the_requested_congestion_control_is_recognised_by_the_names_of_all_systems(
-    tmp_path: Path, asked: str, reported: str
+    tmp_path: Path, requested: str, reported: str
 ) -> None:
-    assert failed(tmp_path, asked, OUTPUT.replace("{0}", reported)) == []
+    assert failed(tmp_path, requested, OUTPUT.replace("{0}", reported)) == []
 
 
 def test_another_congestion_control_than_requested_is_reported(tmp_path: Path) -> None:

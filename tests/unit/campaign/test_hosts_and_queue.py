@@ -39,17 +39,25 @@ from samovar.experiment import Config, Power
 from samovar.hosts import ConnectionLostError, HostsError, Machine
 from samovar.plan import Resolved, Trial
 from samovar.recipes import Catalogue, TrialScripts
-from tests.unit.campaign.answering_hosts import CATALOGUE, Answer, AnsweringSessions, as_before, full_state
+from tests.unit.campaign.answering_hosts import (
+    CATALOGUE,
+    Answer,
+    AnsweringSessions,
+    full_state,
+    unchanged_answer,
+)
 from tests.unit.plan_values import plan_of, trial
 from tests.unit.trials import RESOLVED, TRIAL, host
 
 CUBIC, CDG = trial("cubic"), trial("cdg")
-AGAIN = trial("cubic", 2)
+CUBIC_2 = trial("cubic", 2)
 GB = 1_000_000_000
 
 
 def pool(bound: int, levels: int, *probation: str, **of_factors: int) -> HostPool:
     """The hosts of a testbed without any connection; `levels` are those of `cc`."""
+def pool(bound: int, treatments: int, *probation: str) -> HostPool:
+    """Make the host pool of a testbed without connections; hosts on probation were quarantined before."""
     sessions: Any = SimpleNamespace(hosts=(), abandon=lambda host: None)
     policy = Policy(ONE_ATTEMPT.model_copy(update={"quarantine": bound}))
     catalogue = Catalogue(Path("templates"))
@@ -73,15 +81,15 @@ def pool(bound: int, levels: int, *probation: str, **of_factors: int) -> HostPoo
 
 def answering_pool(
     answer: Answer,
-    told: list[str],
+    events: list[str],
     policy: Policy,
     scripts_of: Callable[[str], TrialScripts],
     **of_context: Any,
 ) -> HostPool:
-    """Return hosts that answer each step with a text or an error; `told` gets the names of their events."""
+    """Make a pool of hosts that answer each step with a text or an error; `events` gets the names of its events."""
 
     def note(event: str, **values: object) -> None:
-        told.append(event)
+        events.append(event)
 
     sessions = AnsweringSessions(answer)
     context = CampaignContext(Path(), sessions, CATALOGUE, note, silent, policy=policy, **of_context)
@@ -100,9 +108,9 @@ def test_a_host_is_quarantined_after_too_many_failed_trials_in_a_row() -> None:
     assert hosts.quarantined == {"rtr": "2 failed trials in a row: no answer"}
 
 
-def test_failures_of_a_single_treatment_are_not_the_fault_of_a_host() -> None:
+def test_failures_of_one_of_several_treatments_do_not_quarantine_a_host() -> None:
     hosts, only = pool(2, 2), pool(2, 1)
-    for trial_ in (CUBIC, AGAIN):
+    for trial_ in (CUBIC, CUBIC_2):
         hosts.trial_failed(trial_, {"rtr": "x"})
         only.trial_failed(trial_, {"rtr": "x"})
     assert not hosts.quarantined
@@ -138,7 +146,7 @@ def test_a_completed_trial_clears_the_failures_of_its_hosts() -> None:
     assert hosts.quarantined == {"src": "2 failed trials in a row: y"}
 
 
-def test_a_host_on_probation_is_quarantined_by_its_next_failure_or_released() -> None:
+def test_a_host_on_probation_is_quarantined_by_its_next_failure_or_released_by_a_completed_trial() -> None:
     hosts = pool(3, 2, "rtr")
     hosts.trial_failed(CUBIC, {"rtr": "x"})
     assert "failed again" in hosts.quarantined["rtr"]
@@ -149,10 +157,10 @@ def test_a_host_on_probation_is_quarantined_by_its_next_failure_or_released() ->
 
 
 @pytest.mark.parametrize("trials", [(CUBIC, CDG), (CUBIC,)])
-def test_a_host_that_a_suspect_trial_could_not_restore_is_restored_before_anything_else(
+def test_a_host_that_was_not_restored_after_a_suspect_trial_is_restored_before_the_next_trial_or_the_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trials: tuple[Trial, ...]
 ) -> None:
-    entries, plan, sessions = list[Entry](), plan_of(trials), AnsweringSessions(as_before)
+    entries, plan, sessions = list[Entry](), plan_of(trials), AnsweringSessions(unchanged_answer)
 
     def note(event: str, **values: object) -> None:
         entries.append(Entry(1.0, event, values))
@@ -190,16 +198,16 @@ def test_a_host_that_reboots_is_awaited_although_another_was_quarantined(
     def answer(host: str, step: str) -> str | BaseException:
         if (host, step) == ("dst", "probe") and next(booting, None) is not None:
             return ConnectionLostError("dst: no route to host")
-        return as_before(host, step)
+        return unchanged_answer(host, step)
 
-    entries, told = [Entry(1.0, "campaign-started")], list[str]()
+    entries, events = [Entry(1.0, "campaign-started")], list[str]()
     policy = Policy(ONE_ATTEMPT.model_copy(update={"quarantine": 1}))
-    hosts = answering_pool(answer, told, policy, no_scripts, entries=lambda: entries)
+    hosts = answering_pool(answer, events, policy, no_scripts, entries=lambda: entries)
     hosts.check_before_next_trial({"rtr": "rtr: lost", "dst": "dst: lost"})
     hosts.trial_failed(CUBIC, {"rtr": "rtr: lost"})
     hosts.make_ready({})
     assert list(hosts.quarantined) == ["rtr"]
-    assert told == ["host-quarantined", "host-lost", "host-back"]
+    assert events == ["host-quarantined", "host-lost", "host-back"]
 
 
 def test_a_host_that_is_lost_again_while_it_is_restored_is_still_awaited(
@@ -208,17 +216,17 @@ def test_a_host_that_is_lost_again_while_it_is_restored_is_still_awaited(
     lost = iter([ConnectionLostError("dst: the connection was lost")] * 4)
 
     def answer(host: str, step: str) -> str | BaseException:
-        return as_before(host, step) if step == "probe" else next(lost, as_before(host, step))
+        return unchanged_answer(host, step) if step == "probe" else next(lost, unchanged_answer(host, step))
 
     monkeypatch.setattr(host_pool, "POLL_S", 0.0)
-    told, read = list[str](), {"id": TRIAL.id, "host": "dst", "state": full_state("dst")}
+    events, read = list[str](), {"id": TRIAL.id, "host": "dst", "state": full_state("dst")}
     scripts = TrialScripts(TRIAL, CATALOGUE, "campaign")
     entries = [Entry(1.0, "state-read", read)]
-    hosts = answering_pool(answer, told, Policy(ONE_ATTEMPT), lambda _: scripts, entries=lambda: entries)
+    hosts = answering_pool(answer, events, Policy(ONE_ATTEMPT), lambda _: scripts, entries=lambda: entries)
     hosts.check_before_next_trial({"dst": "dst: lost"})
     hosts.repair()
     assert not hosts.quarantined
-    assert told[-1] == "state-restored"
+    assert events[-1] == "state-restored"
 
 
 def test_a_power_cycle_does_not_shorten_the_wait_for_a_host(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -227,17 +235,17 @@ def test_a_power_cycle_does_not_shorten_the_wait_for_a_host(monkeypatch: pytest.
     def answer(host: str, step: str) -> str | BaseException:
         if step == "probe" and next(clock) < 80:
             return ConnectionLostError("dst: no route to host")
-        return as_before(host, step)
+        return unchanged_answer(host, step)
 
     monkeypatch.setattr(host_pool, "POLL_S", 0.0)
     monkeypatch.setattr(host_pool, "time", SimpleNamespace(monotonic=lambda: float(next(clock))))
-    told = list[str]()
+    events = list[str]()
     machines = {"dst": Machine("dst", "dst", 1.0, Power.model_validate({"cycle": ["true"]}))}
     policy = Policy(ONE_ATTEMPT.model_copy(update={"host_wait_s": 100.0}))
-    hosts = answering_pool(answer, told, policy, no_scripts, machines=machines)
+    hosts = answering_pool(answer, events, policy, no_scripts, machines=machines)
     hosts.check_before_next_trial({"dst": "dst: lost"})
     hosts.repair()
-    assert told == ["host-lost", "host-power-cycled", "host-back"]
+    assert events == ["host-lost", "host-power-cycled", "host-back"]
 
 
 def test_an_error_names_its_hosts() -> None:
@@ -251,7 +259,7 @@ def _with_idle() -> Resolved:
     return RESOLVED.model_copy(update={"hosts": {**RESOLVED.hosts, "idle": host("sender", ("eth1",))}})
 
 
-def test_a_trial_needs_the_hosts_of_its_flows_its_routers_and_what_records() -> None:
+def test_a_trial_needs_the_hosts_of_its_flows_and_captures_and_its_routers() -> None:
     assert needed_hosts(_with_idle()) == {"src", "rtr", "dst"}
     captured = _with_idle().captures[0].model_copy(update={"host": "idle"})
     assert "idle" in needed_hosts(_with_idle().model_copy(update={"captures": (captured,)}))
@@ -270,13 +278,13 @@ def test_the_needed_hosts_of_each_trial_of_a_plan_are_returned() -> None:
     assert [needs[one.id] for one in plan.trials] == [needed_hosts(one.resolved) for one in plan.trials]
 
 
-def test_pauses_double_up_to_their_bound() -> None:
+def test_pauses_before_retries_double_up_to_their_limit() -> None:
     policy = Policy(ONE_ATTEMPT.model_copy(update={"backoff_s": 5.0, "backoff_most_s": 30.0}))
     assert [policy.pause_s(number) for number in (1, 2, 3, 4, 5000)] == [5.0, 10.0, 20.0, 30.0, 30.0]
     assert Policy().pause_s(3) == 0.0
 
 
-def test_a_disk_is_short_when_the_next_trial_would_leave_less_than_the_floor() -> None:
+def test_disk_space_is_short_if_the_next_trial_would_leave_less_than_the_reserved_space() -> None:
     assert shortage(3 * GB, GB, 2 * GB) == ""
     assert "the disk has 2.99GB free" in shortage(3 * GB - 10_000_000, GB, 2 * GB)
 
@@ -297,7 +305,7 @@ def test_the_disk_reserve_is_freed_when_writing_fails(tmp_path: Path) -> None:
     assert "No space left" in reserve.lost
 
 
-def test_a_quarantine_ends_with_the_run_and_its_host_is_on_probation_until_it_serves() -> None:
+def test_a_quarantine_ends_with_the_run_and_its_host_is_on_probation_until_it_is_released() -> None:
     events = [
         Entry(1.0, "campaign-started"),
         Entry(2.0, "host-quarantined", {"host": "rtr", "reason": "no answer"}),
@@ -311,7 +319,7 @@ def test_a_quarantine_ends_with_the_run_and_its_host_is_on_probation_until_it_se
     assert fold(events).probation == frozenset()
 
 
-def test_the_reason_that_stopped_a_run_holds_until_the_next_run() -> None:
+def test_the_reason_for_which_a_run_stopped_is_kept_until_the_next_run() -> None:
     events = [Entry(1.0, "campaign-started"), Entry(2.0, "campaign-stopped", {"reason": "the disk is full"})]
     assert fold(events).stopped == "the disk is full"
     assert fold([*events, Entry(3.0, "campaign-resumed")]).stopped == ""
@@ -328,17 +336,17 @@ def test_hosts_of_the_same_name_on_two_testbeds_are_distinguished() -> None:
     assert [read.id for read in state.on("twin").unrestored["src"]] == ["t1"]
 
 
-def every_trial(_: Trial) -> bool:
+def can_run_every_trial(_: Trial) -> bool:
     return True
 
 
 def test_one_testbed_takes_the_trials_in_their_order_and_leaves_those_that_it_cannot_run() -> None:
-    queue = TrialQueue([CUBIC, CDG, AGAIN], {"lab": lambda one: one is not CDG}, {})
+    queue = TrialQueue([CUBIC, CDG, CUBIC_2], {"lab": lambda one: one is not CDG}, {})
     taken = []
     while one := queue.take("lab"):
         taken.append(one.id)
         queue.finish("lab", one, "done")
-    assert taken == [CUBIC.id, AGAIN.id]
+    assert taken == [CUBIC.id, CUBIC_2.id]
     assert not queue.stopped
 
 
@@ -351,7 +359,7 @@ def test_attempts_of_earlier_runs_are_counted() -> None:
 def test_the_first_failed_trial_ends_a_campaign_only_with_fail_fast(
     fail_fast: bool, left: str | None
 ) -> None:
-    queue = TrialQueue([CUBIC, CDG], {"lab": every_trial}, {}, fail_fast=fail_fast)
+    queue = TrialQueue([CUBIC, CDG], {"lab": can_run_every_trial}, {}, fail_fast=fail_fast)
     first = queue.take("lab")
     assert first is not None
     queue.finish("lab", first, "failed")
@@ -361,7 +369,7 @@ def test_the_first_failed_trial_ends_a_campaign_only_with_fail_fast(
 
 
 def test_a_trial_that_one_testbed_returns_runs_on_another() -> None:
-    queue = TrialQueue([CUBIC], {"lab": every_trial, "twin": every_trial}, {})
+    queue = TrialQueue([CUBIC], {"lab": can_run_every_trial, "twin": can_run_every_trial}, {})
     first = queue.take("lab")
     assert first is not None
     waiting: list[str] = []
@@ -374,7 +382,7 @@ def test_a_trial_that_one_testbed_returns_runs_on_another() -> None:
 
 def test_two_testbeds_that_take_turns_get_every_treatment() -> None:
     block = [trial(label, replicate) for replicate in (1, 2, 3, 4) for label in ("cubic", "cdg")]
-    queue = TrialQueue(block, {"lab": every_trial, "twin": every_trial}, {})
+    queue = TrialQueue(block, {"lab": can_run_every_trial, "twin": can_run_every_trial}, {})
     ran: Counter[tuple[str, object]] = Counter()
     for _ in range(4):
         for name in ("lab", "twin"):
@@ -387,16 +395,16 @@ def test_two_testbeds_that_take_turns_get_every_treatment() -> None:
 
 def test_a_testbed_gets_the_treatment_that_it_lacks_from_the_end_of_a_long_block() -> None:
     block = [*(replace(trial("cubic", number), block=1) for number in range(1, 101)), CDG]
-    queue = TrialQueue(block, {"lab": every_trial, "twin": every_trial}, {})
+    queue = TrialQueue(block, {"lab": can_run_every_trial, "twin": can_run_every_trial}, {})
     first = queue.take("lab")
     assert first == block[0]
     queue.finish("lab", first, "done")
     assert queue.take("lab") == CDG
 
 
-def _notifier(tmp_path: Path, command: str, seen: list[Event], **more: object) -> Notifier:
+def _notifier(tmp_path: Path, command: str, emitted: list[Event], **more: object) -> Notifier:
     notify = Config.model_validate({"notify": {"command": [sys.executable, "-c", command], **more}}).notify
-    return Notifier(notify, tmp_path / "exp" / "full-1", seen.append)
+    return Notifier(notify, tmp_path / "exp" / "full-1", emitted.append)
 
 
 WRITE = (
@@ -404,27 +412,27 @@ WRITE = (
 )
 
 
-def test_the_users_command_gets_the_message_on_its_input_and_in_its_environment(
+def test_the_notification_command_gets_the_message_on_its_input_and_in_its_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    out, seen = tmp_path / "out", list[Event]()
+    out, emitted = tmp_path / "out", list[Event]()
     monkeypatch.setenv("OUT", str(out))
-    notifier = _notifier(tmp_path, WRITE, seen)
+    notifier = _notifier(tmp_path, WRITE, emitted)
     notifier(Event("host-quarantined", {"host": "rtr", "reason": "$(touch pwned); `x`"}))
     notifier(Event("trial-started", {"id": "t"}))
     notifier.end(3, 4, 1)
     text = out.read_text()
     assert text.count("rtr is not used any more: $(touch pwned); `x`") == 2
     assert "samovar: exp: 3 of 4 trials done, 1 failed or not run" in text
-    assert [event.name for event in seen] == ["host-quarantined", "trial-started"]
+    assert [event.name for event in emitted] == ["host-quarantined", "trial-started"]
 
 
-def test_only_the_first_failed_trial_of_a_run_is_notified(
+def test_only_the_first_failed_trial_of_a_run_causes_a_notification(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    out, seen = tmp_path / "out", list[Event]()
+    out, emitted = tmp_path / "out", list[Event]()
     monkeypatch.setenv("OUT", str(out))
-    notifier = _notifier(tmp_path, WRITE, seen)
+    notifier = _notifier(tmp_path, WRITE, emitted)
     for id_ in ("first", "second"):
         notifier(Event("trial-failed", {"id": id_, "reason": "no answer"}))
     assert "first failed" in out.read_text()
@@ -439,19 +447,23 @@ def test_only_the_first_failed_trial_of_a_run_is_notified(
         ("import os; os.close(0)", ""),
     ],
 )
-def test_a_command_that_fails_is_only_a_warning(tmp_path: Path, command: str, complaint: str) -> None:
-    seen: list[Event] = []
-    _notifier(tmp_path, command, seen, timeout="200ms" if "sleep" in command else "20s").end(1, 1, 0)
-    warnings = [str(event.values["text"]) for event in seen if event.name == "warning"]
+def test_a_failed_notification_command_causes_a_warning_and_one_that_ignores_its_input_does_not(
+    tmp_path: Path, command: str, complaint: str
+) -> None:
+    emitted: list[Event] = []
+    _notifier(tmp_path, command, emitted, timeout="200ms" if "sleep" in command else "20s").end(1, 1, 0)
+    warnings = [str(event.values["text"]) for event in emitted if event.name == "warning"]
     assert [complaint in warning for warning in warnings] == ([True] if complaint else [])
 
 
-def test_a_command_that_is_not_there_is_only_a_warning_and_occasions_are_chosen(tmp_path: Path) -> None:
-    seen: list[Event] = []
+def test_a_missing_notification_command_causes_a_warning_and_only_on_the_configured_events(
+    tmp_path: Path,
+) -> None:
+    emitted: list[Event] = []
     notify = Config.model_validate({"notify": {"command": str(tmp_path / "none"), "on": ["end"]}}).notify
-    notifier = Notifier(notify, tmp_path, seen.append)
+    notifier = Notifier(notify, tmp_path, emitted.append)
     notifier(Event("campaign-stopped", {"reason": "x"}))
-    assert [event.name for event in seen] == ["campaign-stopped"]
+    assert [event.name for event in emitted] == ["campaign-stopped"]
     notifier.end(1, 1, 0)
-    assert seen[-1].name == "warning"
-    assert os.strerror(errno.ENOENT) in str(seen[-1].values["text"])
+    assert emitted[-1].name == "warning"
+    assert os.strerror(errno.ENOENT) in str(emitted[-1].values["text"])

@@ -1,4 +1,4 @@
-"""Signals: the first ends a command in good order, the second at once."""
+"""Signals: the first lets a command clean up, the second ends it at once."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ started: list[subprocess.Popen[str]] = []
 
 
 @pytest.fixture(autouse=True)
-def nothing_outlives_its_test() -> Iterator[None]:
+def kill_started_processes() -> Iterator[None]:
     yield
     while started:
         with started.pop() as process:
@@ -100,8 +100,8 @@ def command(
     pause: int = 0, prefix: Sequence[str] = (), stdout: int = subprocess.PIPE, text: str = COMMAND
 ) -> subprocess.Popen[str]:
     # Tests may themselves run where signals are ignored: under nohup, or behind a script's `&`.
-    heard = ["env", "--default-signal=HUP,INT,TERM"]
-    words = [*heard, *prefix, sys.executable, "-c", text, str(pause)]
+    default_signals = ["env", "--default-signal=HUP,INT,TERM"]
+    words = [*default_signals, *prefix, sys.executable, "-c", text, str(pause)]
     pipe = subprocess.PIPE
     process = subprocess.Popen(
         words, stdin=pipe, stdout=stdout, stderr=subprocess.DEVNULL, cwd=ROOT, text=True, bufsize=1
@@ -110,12 +110,12 @@ def command(
     return process
 
 
-def said(process: subprocess.Popen[str]) -> str:
+def read_line(process: subprocess.Popen[str]) -> str:
     assert process.stdout
     return process.stdout.readline().strip()
 
 
-def say(process: subprocess.Popen[str], text: str) -> None:
+def write_input(process: subprocess.Popen[str], text: str) -> None:
     assert process.stdin
     process.stdin.write(text)
     process.stdin.flush()
@@ -132,36 +132,38 @@ def wait_until_asleep(process: subprocess.Popen[str]) -> None:
 @pytest.mark.parametrize("first", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_the_first_signal_lets_the_command_clean_up(first: signal.Signals) -> None:
     process = command()
-    assert said(process) == "waiting"
+    assert read_line(process) == "waiting"
     wait_until_asleep(process)
     process.send_signal(first)
-    assert (said(process), said(process)) == ("cleaning", "waiting")
-    say(process, "\n")
+    assert (read_line(process), read_line(process)) == ("cleaning", "waiting")
+    write_input(process, "\n")
     assert process.communicate(timeout=30)[0] == "clean\n"
     assert process.returncode == 130
 
 
 @pytest.mark.parametrize("second", [signal.SIGINT, signal.SIGTERM])
-def test_the_second_signal_ends_the_command_at_once_with_its_last_words(second: signal.Signals) -> None:
+def test_the_second_signal_calls_the_exit_function_and_ends_the_command_at_once(
+    second: signal.Signals,
+) -> None:
     process = command(pause=1)
-    assert said(process) == "waiting"
+    assert read_line(process) == "waiting"
     wait_until_asleep(process)
     process.send_signal(signal.SIGTERM)
-    assert (said(process), said(process)) == ("cleaning", "waiting")
+    assert (read_line(process), read_line(process)) == ("cleaning", "waiting")
     wait_until_asleep(process)
     process.send_signal(second)
     assert process.communicate(timeout=30)[0] == "left\n"
     assert process.returncode == 130
 
 
-def test_one_ctrl_c_that_arrives_twice_is_one() -> None:
+def test_a_sigint_that_arrives_several_times_at_once_counts_as_one() -> None:
     process = command(pause=1)
-    assert said(process) == "waiting"
+    assert read_line(process) == "waiting"
     wait_until_asleep(process)
     for _ in range(3):
         process.send_signal(signal.SIGINT)
-    assert (said(process), said(process)) == ("cleaning", "waiting")
-    say(process, "\n")
+    assert (read_line(process), read_line(process)) == ("cleaning", "waiting")
+    write_input(process, "\n")
     assert process.communicate(timeout=30)[0] == "clean\n"
 
 
@@ -169,43 +171,43 @@ def test_two_sighup_of_a_closed_terminal_count_as_one() -> None:
     master, slave = pty.openpty()
     process = command(pause=1, stdout=slave)
     os.close(slave)
-    # A whole line: what the process has still to print would fail on a closed terminal.
+    # Read a whole line: the rest of it would fail to be printed on a closed terminal.
     with open(master, "rb", buffering=0) as terminal:
         assert terminal.readline().strip() == b"waiting"
     wait_until_asleep(process)
     process.send_signal(signal.SIGHUP)
     process.send_signal(signal.SIGHUP)
-    say(process, "\n")
+    write_input(process, "\n")
     process.communicate(timeout=30)
-    assert process.returncode == 130, "its words went nowhere, and it came to its end"
+    assert process.returncode == 130, "the command ends normally although its terminal is closed"
 
 
-def test_a_command_that_is_to_outlive_its_terminal_does() -> None:
+def test_a_command_under_nohup_ignores_sighup() -> None:
     process = command(prefix=["nohup"])
-    assert said(process) == "waiting"
+    assert read_line(process) == "waiting"
     wait_until_asleep(process)
     process.send_signal(signal.SIGHUP)
-    say(process, "\n")
+    write_input(process, "\n")
     assert process.communicate(timeout=30)[0] == ""
     assert process.returncode == 0
 
 
 def test_ctrl_c_waits_until_the_job_of_a_testbed_has_cleaned_up() -> None:
     process = command(text=WORKING)
-    assert said(process) == "working"
+    assert read_line(process) == "working"
     wait_until_asleep(process)
     process.send_signal(signal.SIGINT)
-    assert said(process) == "interrupted by the user"
-    say(process, "\n")
+    assert read_line(process) == "interrupted by the user"
+    write_input(process, "\n")
     assert process.communicate(timeout=30)[0] == "work True\n"
 
 
 def test_an_interrupt_that_python_discards_is_raised_again() -> None:
-    """Python discards what a signal handler raises in `__del__`, and goes on after the object's deletion."""
+    """Python discards an exception that a signal handler raises in `__del__`, and continues after it."""
     process = command(text=DELETING)
-    assert said(process) == "deleting"
+    assert read_line(process) == "deleting"
     wait_until_asleep(process)
     process.send_signal(signal.SIGINT)
-    assert said(process) == "waiting"
-    assert said(process) == "interrupted"
+    assert read_line(process) == "waiting"
+    assert read_line(process) == "interrupted"
     assert process.wait(timeout=30) == 130

@@ -54,30 +54,32 @@ def write(file: Path, *entries: Entry) -> None:
 
 
 def with_checksum(entry: Entry, *before: Entry) -> Entry:
-    """An event as it is in a journal that had others before it."""
+    """Return an event with the checksum of the events before it, as a journal stores it."""
     digest = hashlib.sha256(b"".join(one.line() for one in before)).hexdigest()
     return Entry(entry.t_s, entry.event, {**entry.values, "before": digest})
 
 
-def test_what_is_appended_is_read_back(file: Path) -> None:
+def test_appended_events_are_read_back(file: Path) -> None:
     write(file, BEGUN, STARTED, FINISHED)
     assert read_journal(file) == [BEGUN, STARTED, with_checksum(FINISHED, BEGUN, STARTED)]
 
 
-def test_an_edit_of_a_journal_is_found_by_the_ends_of_trials_that_follow_it(file: Path) -> None:
+def test_an_edit_of_the_journal_is_detected_by_the_checksums_in_later_trial_finished_events(
+    file: Path,
+) -> None:
     write(file, BEGUN, FINISHED)
     write(file, STARTED, FINISHED)  # by another controller
     whole = file.read_bytes()
     assert list(failed_checksums(whole)) == []
     assert list(failed_checksums(whole.replace(b'"abc"', b'"abd"'))) == [2, 4]
     first, second, *rest = whole.splitlines(keepends=True)
-    assert list(failed_checksums(b"".join([first, second, *rest[1:]]))) == [3], "a line that was taken out"
-    assert list(failed_checksums(first + whole)) == [3, 5], "a line that was put in"
+    assert list(failed_checksums(b"".join([first, second, *rest[1:]]))) == [3], "a line was removed"
+    assert list(failed_checksums(first + whole)) == [3, 5], "a line was inserted"
     without_checksums = b"".join(line for line in (BEGUN.line(), FINISHED.line()))
-    assert list(failed_checksums(without_checksums)) == [], "what an earlier release wrote"
+    assert list(failed_checksums(without_checksums)) == [], "earlier releases wrote no checksums"
 
 
-def test_an_event_is_one_json_object_on_one_line_whatever_its_values_hold(file: Path) -> None:
+def test_an_event_is_one_json_object_on_one_line_whatever_its_values_contain(file: Path) -> None:
     values = {"id": "a", "state": "line\r\nbreak \u2028 \x00 ü"}
     write(file, Entry(1.0, "state-read", values), BEGUN)
     first, second = file.read_bytes().removesuffix(b"\n").split(b"\n")
@@ -95,7 +97,7 @@ def test_a_reopened_journal_is_appended_to(file: Path) -> None:
     assert read_journal(file) == [BEGUN, STARTED]
 
 
-def test_a_record_cut_at_any_byte_leaves_those_before_it_and_is_kept_beside(tmp_path: Path) -> None:
+def test_a_last_event_cut_at_any_byte_is_moved_to_a_file_beside_the_journal(tmp_path: Path) -> None:
     whole = BEGUN.line() + STARTED.line()
     last = with_checksum(FINISHED, BEGUN, STARTED).line()
     for cut in range(len(last)):
@@ -104,7 +106,7 @@ def test_a_record_cut_at_any_byte_leaves_those_before_it_and_is_kept_beside(tmp_
         file = folder / JOURNAL
         file.write_bytes(whole + last[:cut])
         assert read_journal(file) == [BEGUN, STARTED]
-        assert file.read_bytes() == whole + last[:cut], "reading changes nothing"
+        assert file.read_bytes() == whole + last[:cut], "reading does not change the file"
         with Journal(file) as journal:
             assert list(journal.entries) == [BEGUN, STARTED]
             journal.append(FINISHED.event, FINISHED.t_s, **FINISHED.values)
@@ -113,7 +115,7 @@ def test_a_record_cut_at_any_byte_leaves_those_before_it_and_is_kept_beside(tmp_
         assert torn == ([last[:cut]] if cut else [])
 
 
-def test_a_last_block_of_zeros_as_power_loss_leaves_it_is_torn(file: Path) -> None:
+def test_a_last_line_of_zeros_or_of_incomplete_json_is_removed_as_torn(file: Path) -> None:
     for tail in (b"\0" * 100, b"\0" * 100 + b"\n", b'{"t_s": 1.0, "event"\n'):
         file.write_bytes(BEGUN.line() + tail)
         assert read_journal(file) == [BEGUN]
@@ -122,7 +124,7 @@ def test_a_last_block_of_zeros_as_power_loss_leaves_it_is_torn(file: Path) -> No
         assert file.read_bytes() == BEGUN.line()
 
 
-def test_each_torn_record_is_kept_under_a_number_of_its_own(file: Path) -> None:
+def test_each_torn_event_is_kept_in_a_file_with_its_own_number(file: Path) -> None:
     for text in (b"first", b"second"):
         with file.open("ab") as journal:
             journal.write(text)
@@ -138,7 +140,7 @@ def test_each_torn_record_is_kept_under_a_number_of_its_own(file: Path) -> None:
         b"[" * 100_000,
     ],
 )
-def test_a_corrupt_line_in_the_middle_is_named(file: Path, line: bytes) -> None:
+def test_a_corrupt_line_in_the_middle_is_reported_by_number(file: Path, line: bytes) -> None:
     file.write_bytes(BEGUN.line() + line + b"\n" + STARTED.line())
     with pytest.raises(CampaignError, match=rf"{JOURNAL}:2: not an event"):
         read_journal(file)
@@ -147,7 +149,7 @@ def test_a_corrupt_line_in_the_middle_is_named(file: Path, line: bytes) -> None:
     assert list(file.parent.glob("journal.torn-*")) == []
 
 
-def test_a_corrupt_line_before_a_torn_one_is_named(file: Path) -> None:
+def test_a_corrupt_line_before_a_torn_line_is_reported_by_number(file: Path) -> None:
     file.write_bytes(BEGUN.line() + b"nonsense\n" + STARTED.line()[:5])
     with pytest.raises(CampaignError, match=rf"{JOURNAL}:2: not an event"):
         read_journal(file)
@@ -162,7 +164,7 @@ def test_a_second_controller_is_refused_and_a_reader_is_not(file: Path) -> None:
     Journal(file).close()
 
 
-def test_a_trial_keeps_its_result_if_its_path_is_refused_when_it_is_to_run_again() -> None:
+def test_a_completed_trial_keeps_its_result_if_its_path_is_refused_before_it_runs_again() -> None:
     refused = Entry(12.0, "trial-refused", {"id": FINISHED.values["id"], "reasons": ["rate at eth2"]})
     (kept,) = fold([BEGUN, STARTED, FINISHED, refused]).trials.values()
     (failed,) = fold([BEGUN, refused]).trials.values()
@@ -170,10 +172,12 @@ def test_a_trial_keeps_its_result_if_its_path_is_refused_when_it_is_to_run_again
     assert (failed.result, failed.reasons) == ("failed", ("rate at eth2",))
 
 
-ASK = "import sys, pathlib, samovar.campaign.journal as j; print(j.is_running(pathlib.Path(sys.argv[1])))"
-"""Prints whether a controller runs the campaign with the journal that the first argument names."""
-ELSEWHERE = ("unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc")
-"""Runs a command that does not see the processes of this computer, as on another node of a cluster."""
+PRINT_IS_RUNNING = (
+    "import sys, pathlib, samovar.campaign.journal as j; print(j.is_running(pathlib.Path(sys.argv[1])))"
+)
+"""Python code that prints whether a controller runs the campaign; its first argument is the journal's path."""
+OTHER_PID_NAMESPACE = ("unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc")
+"""Start of a command line; the command does not see this computer's processes, as on another cluster node."""
 
 
 def test_a_campaign_runs_while_its_journal_is_open_for_writing(file: Path) -> None:
@@ -183,24 +187,29 @@ def test_a_campaign_runs_while_its_journal_is_open_for_writing(file: Path) -> No
     assert not is_running(file)
 
 
-@pytest.mark.skipif(subprocess.run([*ELSEWHERE, "true"], check=False).returncode != 0, reason="no namespaces")
-def test_a_controller_is_found_whose_process_is_not_visible_here(file: Path) -> None:
+@pytest.mark.skipif(
+    subprocess.run([*OTHER_PID_NAMESPACE, "true"], check=False).returncode != 0, reason="no namespaces"
+)
+def test_a_running_controller_is_found_although_its_process_is_not_visible(file: Path) -> None:
     with Journal(file):
         done = subprocess.run(
-            [*ELSEWHERE, sys.executable, "-c", ASK, file], capture_output=True, text=True, check=True
+            [*OTHER_PID_NAMESPACE, sys.executable, "-c", PRINT_IS_RUNNING, file],
+            capture_output=True,
+            text=True,
+            check=True,
         )
     assert done.stdout == "True\n"
 
 
 def test_a_controller_can_start_while_the_status_is_read(file: Path) -> None:
     Journal(file).close()
-    with file.open() as read:
-        fcntl.flock(read, fcntl.LOCK_SH)  # as is_running() does
-        threading.Timer(0.05, fcntl.flock, (read, fcntl.LOCK_UN)).start()
+    with file.open() as read_only:
+        fcntl.flock(read_only, fcntl.LOCK_SH)  # as is_running() does
+        threading.Timer(0.05, fcntl.flock, (read_only, fcntl.LOCK_UN)).start()
         Journal(file).close()
 
 
-def test_a_killed_controller_leaves_a_whole_journal_and_no_lock(file: Path) -> None:
+def test_a_killed_controller_leaves_a_complete_journal_and_no_lock(file: Path) -> None:
     code = f"""
 import os, signal
 from pathlib import Path
@@ -217,7 +226,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 @contextmanager
 def file_size_limit(size_bytes: int) -> Iterator[None]:
-    """A disk that is full at a size: a write past it is cut short, and the next fails with EFBIG."""
+    """Limit the size of files, as a full disk does: a write beyond it is cut short, and the next one fails."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size_bytes, before[1]))
@@ -228,7 +237,7 @@ def file_size_limit(size_bytes: int) -> Iterator[None]:
         signal.signal(signal.SIGXFSZ, handler)
 
 
-def test_an_event_that_does_not_fit_on_the_disk_is_an_error_and_leaves_no_half(file: Path) -> None:
+def test_an_event_that_does_not_fit_on_the_disk_is_an_error_and_leaves_no_partial_line(file: Path) -> None:
     with Journal(file) as journal:
         journal.append(BEGUN.event, BEGUN.t_s, **BEGUN.values)
         with (
@@ -241,7 +250,7 @@ def test_an_event_that_does_not_fit_on_the_disk_is_an_error_and_leaves_no_half(f
     assert read_journal(file) == [BEGUN, STARTED]
 
 
-def test_a_journal_that_is_not_there_is_an_error(file: Path) -> None:
+def test_a_missing_journal_is_an_error(file: Path) -> None:
     with pytest.raises(CampaignError, match=r"journal.jsonl: cannot be read: No such file"):
         read_journal(file)
     with pytest.raises(CampaignError, match="cannot be opened: No such file"):
@@ -266,7 +275,7 @@ def test_a_finished_trial_has_its_duration_overhead_phases_and_verdict() -> None
     assert (state.controllers, state.last_event, state.t_last_s) == (1, "trial-finished", 9.5)
 
 
-def test_a_trial_whose_controller_was_killed_has_the_duration_of_its_phases() -> None:
+def test_a_trial_whose_controller_was_killed_has_the_total_duration_of_its_phases() -> None:
     id_ = "cubic-r1-3f9a1c"
     phase = Entry(2.3, "phase", {"id": id_, "phase": "set", "seconds": 0.3})
     end = {"id": id_, "outcome": "interrupted", "reasons": ["its controller was killed"], "overhead_s": 0.0}
@@ -274,7 +283,7 @@ def test_a_trial_whose_controller_was_killed_has_the_duration_of_its_phases() ->
     assert state.trials[id_].seconds == 0.3
 
 
-def test_a_trial_without_its_end_is_in_flight_and_interrupted_once_set_aside() -> None:
+def test_a_trial_without_an_end_is_in_flight_and_becomes_interrupted_when_it_is_set_aside() -> None:
     assert fold([BEGUN, STARTED]).trials["cubic-r1-3f9a1c"].status == "in flight"
     aside = Entry(3.0, "trial-set-aside", {"id": "cubic-r1-3f9a1c", "folder": "set-aside/cubic-r1-3f9a1c-1"})
     trial = fold([BEGUN, STARTED, aside]).trials["cubic-r1-3f9a1c"]
@@ -285,32 +294,36 @@ def test_a_trial_without_its_end_is_in_flight_and_interrupted_once_set_aside() -
     assert trial.set_aside == ("set-aside/cubic-r1-3f9a1c-1",)
 
 
-def read(id_: str, host: str, state: str) -> Entry:
+def state_read(id_: str, host: str, state: str) -> Entry:
     return Entry(1.0, "state-read", {"id": id_, "host": host, "state": state})
 
 
-def restored(id_: str, host: str) -> Entry:
+def state_restored(id_: str, host: str) -> Entry:
     return Entry(1.0, "state-restored", {"id": id_, "host": host})
 
 
 def test_unrestored_states_are_listed_by_host_oldest_first() -> None:
     reads = [
-        read("a", "src", "untouched"),
-        read("a", "dst", "x"),
-        restored("a", "dst"),
-        read("b", "src", "touched"),
+        state_read("a", "src", "untouched"),
+        state_read("a", "dst", "x"),
+        state_restored("a", "dst"),
+        state_read("b", "src", "touched"),
     ]
     state = fold(reads)
     assert state.unrestored == {
         "src": (SavedState("a", "src", "untouched"), SavedState("b", "src", "touched"))
     }
-    assert fold([*reads, restored("b", "src")]).unrestored == {"src": (SavedState("a", "src", "untouched"),)}
-    assert fold([*reads, restored("a", "src")]).unrestored == {}, "the older state covers the newer"
+    assert fold([*reads, state_restored("b", "src")]).unrestored == {
+        "src": (SavedState("a", "src", "untouched"),)
+    }
+    assert fold([*reads, state_restored("a", "src")]).unrestored == {}, (
+        "restoring the older state also undoes the newer changes"
+    )
 
 
-def test_a_failed_restoration_leaves_the_state_to_be_restored() -> None:
+def test_a_state_whose_restoration_failed_stays_unrestored() -> None:
     failed = Entry(2.0, "restore-failed", {"id": "a", "host": "src", "differences": ["cc"]})
-    assert fold([read("a", "src", "x"), failed]).unrestored == {"src": (SavedState("a", "src", "x"),)}
+    assert fold([state_read("a", "src", "x"), failed]).unrestored == {"src": (SavedState("a", "src", "x"),)}
 
 
 def test_events_of_a_later_version_are_ignored() -> None:
@@ -318,7 +331,7 @@ def test_events_of_a_later_version_are_ignored() -> None:
 
 
 @pytest.mark.parametrize(
-    ("entry", "said"),
+    ("entry", "message"),
     [
         (Entry(1.0, "trial-started", {"id": "a"}), "KeyError: 'attempt'"),
         (Entry(1.0, "trial-finished", {"id": "a", "outcome": "splendid"}), "splendid"),
@@ -327,8 +340,8 @@ def test_events_of_a_later_version_are_ignored() -> None:
         (Entry(1.0, "trial-set-aside", {"id": "a", "folder": "/etc"}), "/etc"),
     ],
 )
-def test_an_event_without_its_values_is_named_by_line(entry: Entry, said: str) -> None:
-    with pytest.raises(CampaignError, match=rf"line 2: {entry.event}: .*{said}"):
+def test_an_event_with_a_missing_or_wrong_value_is_reported_by_line(entry: Entry, message: str) -> None:
+    with pytest.raises(CampaignError, match=rf"line 2: {entry.event}: .*{message}"):
         fold([BEGUN, entry])
 
 
@@ -336,12 +349,12 @@ def test_every_event_is_on_disk_before_append_returns(file: Path, monkeypatch: p
     synced: list[int] = []
     fsync = os.fsync
 
-    def watched(fd: int) -> None:
+    def record_and_sync(fd: int) -> None:
         synced.append(os.fstat(fd).st_size)
         fsync(fd)
 
     with Journal(file) as journal:
-        monkeypatch.setattr(os, "fsync", watched)
+        monkeypatch.setattr(os, "fsync", record_and_sync)
         journal.append(BEGUN.event, BEGUN.t_s, **BEGUN.values)
     assert synced == [len(BEGUN.line())]
 
@@ -363,14 +376,14 @@ def test_an_event_interrupted_by_ctrl_c_is_complete_or_absent(
     assert list(failed_checksums(file.read_bytes())) == []
 
 
-def test_blocked_trials_hold_until_the_testbed_is_asked_again() -> None:
+def test_blocked_trials_stay_blocked_until_the_campaign_is_resumed() -> None:
     why = {"blocked": [{"reasons": ["src: no congestion control bbr"], "trials": ["a", "b"]}]}
     blocked = [BEGUN, Entry(2.0, "trials-blocked", why)]
     assert fold(blocked).blocked == dict.fromkeys(("a", "b"), ("src: no congestion control bbr",))
     assert fold([*blocked, Entry(3.0, "campaign-resumed", {})]).blocked == {}
 
 
-def test_a_campaign_is_clean_when_nothing_was_cut_off() -> None:
+def test_a_campaign_is_clean_if_every_trial_has_ended_and_every_host_is_restored() -> None:
     assert fold([BEGUN, STARTED, FINISHED]).clean
     assert not fold([BEGUN, STARTED]).clean
-    assert not fold([BEGUN, read("a", "src", "x")]).clean
+    assert not fold([BEGUN, state_read("a", "src", "x")]).clean

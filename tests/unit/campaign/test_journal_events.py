@@ -1,4 +1,4 @@
-"""The events of the journal: all that are written have a schema, and match it."""
+"""Schemas of the journal's events: every event that the code writes has one, and invalid events are refused."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ WRITERS = ("note", "_note", "report", "append")
 VALIDATOR = Draft202012Validator(line_schema("journal", JOURNAL_EVENTS))
 
 
-def written() -> Iterator[tuple[Path, int, str]]:
-    """Find each event that the package writes, by file and line."""
+def written_events() -> Iterator[tuple[Path, int, str]]:
+    """Yield file, line and name of each event that the package samovar.campaign writes."""
     for file in sorted((ROOT / "samovar" / "campaign").rglob("*.py")):
         for node in ast.walk(ast.parse(file.read_text())):
-            if isinstance(node, ast.Call) and _name(node.func) in WRITERS and node.args:
-                yield from ((file, node.lineno, text) for text in _texts(node))
+            if isinstance(node, ast.Call) and _function_name(node.func) in WRITERS and node.args:
+                yield from ((file, node.lineno, text) for text in _event_names(node))
 
 
-def _name(function: ast.expr) -> str:
+def _function_name(function: ast.expr) -> str:
     return getattr(function, "attr", getattr(function, "id", ""))
 
 
-def _texts(call: ast.Call) -> Iterator[str]:
-    """Find the names of events in a call: a text, or the choice between two; the name of a host has no hyphen."""
+def _event_names(call: ast.Call) -> Iterator[str]:
+    """Yield the event names in a call with keywords: its first argument, a string or a choice of two strings."""
     options = [call.args[0]]
     if isinstance(call.args[0], ast.IfExp):
         options = [call.args[0].body, call.args[0].orelse]
@@ -39,20 +39,20 @@ def _texts(call: ast.Call) -> Iterator[str]:
     yield from (value for value in values if isinstance(value, str) and call.keywords)
 
 
-def test_every_event_that_is_written_has_a_type() -> None:
-    found = {text for _, _, text in written()}
+def test_every_event_that_the_code_writes_is_declared() -> None:
+    found = {text for _, _, text in written_events()}
     assert len(found) > 15
     assert [
-        f"{file.name}:{line}: {text}" for file, line, text in written() if text not in JOURNAL_EVENTS
+        f"{file.name}:{line}: {text}" for file, line, text in written_events() if text not in JOURNAL_EVENTS
     ] == []
 
 
-def test_the_events_with_a_checksum_of_the_journal_are_listed() -> None:
+def test_the_events_declared_with_a_checksum_are_those_to_which_the_journal_adds_it() -> None:
     listed = {name for name, (_, keys) in JOURNAL_EVENTS.items() if "before?" in keys.split(", ")}
     assert listed == CHECKSUMMED
 
 
-GOOD: tuple[dict[str, Any], ...] = (
+VALID: tuple[dict[str, Any], ...] = (
     {"t_s": 1.5, "event": "campaign-started", "trials": 4},
     {"t_s": 1.5, "event": "campaign-interrupted", "before": "0" * 64, "testbed": "lab"},
     {"t_s": 1.5, "event": "state-read", "id": "a", "host": "src", "state": {"cc": "cubic"}},
@@ -60,7 +60,7 @@ GOOD: tuple[dict[str, Any], ...] = (
 )
 
 
-@pytest.mark.parametrize("event", GOOD, ids=lambda event: str(event["event"]))
+@pytest.mark.parametrize("event", VALID, ids=lambda event: str(event["event"]))
 def test_an_event_validates_against_its_schema(event: dict[str, Any]) -> None:
     VALIDATOR.validate(event)
 
@@ -78,4 +78,4 @@ def test_an_event_validates_against_its_schema(event: dict[str, Any]) -> None:
     ids=str,
 )
 def test_a_wrong_event_does_not_validate(change: dict[str, Any]) -> None:
-    assert not VALIDATOR.is_valid({**GOOD[0], **change})
+    assert not VALIDATOR.is_valid({**VALID[0], **change})

@@ -1,4 +1,4 @@
-"""What a controller writes to the leases of hosts."""
+"""The owner that a controller writes to the lease of a host."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import pytest
 from samovar.campaign.availability import LeaseRequest
 
 
-def test_a_user_without_a_name_owns_a_lease_by_number(
+def test_the_lease_of_a_user_without_a_name_has_the_numeric_user_id(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def no_name() -> str:
-        raise KeyError("getpwuid(): uid not found: 4242")  # getpass.getuser() up to Python 3.12
+        raise KeyError("getpwuid(): uid not found: 4242")  # as getpass.getuser() does up to Python 3.12
 
     monkeypatch.setattr(getpass, "getuser", no_name)
     owner = LeaseRequest(tmp_path, "lab").claim("src").values["owner"]

@@ -1,4 +1,4 @@
-"""Compare what a flow sent with the pace requested from its generator, in synthetic captures."""
+"""Compare the packets of a flow in synthetic captures with the pace requested from its generator."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ LATER_FRAGMENTS = (0x0005, 0x0100)
 
 
 class Packet(NamedTuple):
-    """A packet of the sender: when it was sent, its payload, and what is unusual about it."""
+    """A packet in a synthetic capture: the time at which it was sent, its payload, addresses and protocol."""
 
     t_s: float
     payload_bytes: int = 1000
@@ -59,7 +59,7 @@ class Packet(NamedTuple):
 
 
 def steady(per_s: float, seconds: float = 6.0, begin_s: float = 0.0, **more: Any) -> list[Packet]:
-    """Make packets of one pace."""
+    """Make packets at a constant rate per second."""
     return [Packet(begin_s + number / per_s, **more) for number in range(round(per_s * seconds))]
 
 
@@ -73,7 +73,7 @@ def probe(interval: str = "10ms", **changes: Any) -> FlowPlan:
     return flow("probe", "ping").model_copy(update={"parameters": {"interval": interval}, **changes})
 
 
-def judged(
+def judge(
     folder: Path,
     plan: FlowPlan,
     packets: Iterable[Packet] = (),
@@ -81,7 +81,7 @@ def judged(
     resolved: Resolved | None = None,
     **fields: Any,
 ) -> list[Check]:
-    """Judge a trial of one flow by what was captured at one end."""
+    """Check the pace of the flow of a trial by a capture of these packets at one end."""
     resolved = resolved or with_flow(plan)
     captures = tuple(one for one in resolved.captures if one.host == at)
     file = folder / "traces" / f"{at}-eth1.pcap.gz"
@@ -100,10 +100,10 @@ def verdicts(checks: Sequence[Check]) -> list[str]:
     ("per_s", "verdict"),
     [(100, "valid"), (96, "valid"), (104, "valid"), (94, "suspect"), (106, "suspect"), (56, "invalid")],
 )
-def test_a_flow_that_sends_less_or_more_than_asked_is_not_valid(
+def test_a_flow_with_a_rate_outside_the_tolerance_is_suspect_or_invalid(
     per_s: float, verdict: str, tmp_path: Path
 ) -> None:
-    checks = judged(tmp_path, udp(), steady(per_s))
+    checks = judge(tmp_path, udp(), steady(per_s))
     assert verdicts(checks) == [verdict, "valid", "valid"]
     assert checks[0].reason.endswith(
         f"requested 0.8 Mbit/s ± 5.0% plus one packet, observed {per_s * 8000 / 1e6:.4g} Mbit/s"
@@ -112,34 +112,34 @@ def test_a_flow_that_sends_less_or_more_than_asked_is_not_valid(
 
 def test_the_last_packet_of_a_short_flow_may_be_missing(tmp_path: Path) -> None:
     plan = udp(duration_s=2.0, parameters={"rate": "80kbit"})
-    assert verdicts(judged(tmp_path, plan, steady(10, 1.9)))[0] == "valid"
-    assert verdicts(judged(tmp_path, plan, steady(10, 1.7)))[0] == "suspect"
+    assert verdicts(judge(tmp_path, plan, steady(10, 1.9)))[0] == "valid"
+    assert verdicts(judge(tmp_path, plan, steady(10, 1.7)))[0] == "suspect"
 
 
 def test_a_flow_that_never_sent_is_invalid(tmp_path: Path) -> None:
-    assert judged(tmp_path, udp())[0].verdict == "invalid"
+    assert judge(tmp_path, udp())[0].verdict == "invalid"
 
 
-def test_a_flow_that_falls_silent_before_its_time_is_invalid_although_its_rate_was_right(
+def test_a_flow_that_stops_too_early_is_invalid_although_its_rate_was_right_until_then(
     tmp_path: Path,
 ) -> None:
-    checks = judged(tmp_path, udp(), steady(100, 3.0))
+    checks = judge(tmp_path, udp(), steady(100, 3.0))
     assert verdicts(checks) == ["invalid", "suspect", "suspect"]
     assert checks[2].observed == "3.01 s"
 
 
-def test_a_flow_that_catches_up_after_a_pause_is_suspect_for_its_pauses_alone(tmp_path: Path) -> None:
+def test_a_flow_that_catches_up_after_a_pause_is_suspect_only_for_its_longest_pause(tmp_path: Path) -> None:
     late = [
         packet if not 2.0 <= packet.t_s < 2.5 else packet._replace(t_s=2.5 + packet.t_s / 100)
         for packet in steady(100)
     ]
-    checks = judged(tmp_path, udp(), late)
+    checks = judge(tmp_path, udp(), late)
     assert verdicts(checks) == ["valid", "valid", "suspect"]
 
 
-def test_a_flow_whose_seconds_differ_is_suspect_although_its_mean_is_right(tmp_path: Path) -> None:
+def test_a_flow_with_an_uneven_rate_is_suspect_although_its_mean_rate_is_right(tmp_path: Path) -> None:
     packets = [one for second in range(6) for one in steady(130 if second % 2 else 70, 1.0, second)]
-    checks = judged(tmp_path, udp(), packets)
+    checks = judge(tmp_path, udp(), packets)
     assert verdicts(checks) == ["valid", "suspect", "valid"]
     assert checks[1].reason == (
         "even seconds of flow bulk at src: requested at least 5 of 6 seconds with a rate within 15.0% plus "
@@ -151,40 +151,44 @@ def test_a_flow_whose_seconds_differ_is_suspect_although_its_mean_is_right(tmp_p
     ("seconds", "uneven", "verdict"),
     [(6, 1, "valid"), (6, 2, "suspect"), (20, 2, "valid"), (20, 3, "suspect")],
 )
-def test_one_second_or_a_tenth_of_all_may_be_uneven(
+def test_one_second_or_a_tenth_of_all_seconds_may_have_an_uneven_rate(
     seconds: int, uneven: int, verdict: str, tmp_path: Path
 ) -> None:
     packets = [
         one for second in range(seconds) for one in steady(75 if second < uneven else 100, 1.0, second)
     ]
-    assert judged(tmp_path, udp(duration_s=float(seconds)), packets)[1].verdict == verdict
+    assert judge(tmp_path, udp(duration_s=float(seconds)), packets)[1].verdict == verdict
 
 
-def test_handshakes_before_and_announcements_of_the_end_are_not_of_the_pace(tmp_path: Path) -> None:
+def test_handshake_packets_before_and_end_packets_after_the_traffic_do_not_count_for_the_pace(
+    tmp_path: Path,
+) -> None:
     greeting = [Packet(-2.0, 4), Packet(-1.0, 4)]
     ending = [Packet(6.0 + number / 4) for number in range(10)]
     packets = [one._replace(t_s=one.t_s + 2.0) for one in (*greeting, *steady(100), *ending)]
-    assert verdicts(judged(tmp_path, udp(), packets)) == ["valid"] * 3
+    assert verdicts(judge(tmp_path, udp(), packets)) == ["valid"] * 3
 
 
 def test_a_flow_with_a_size_is_judged_until_its_size_was_sent(tmp_path: Path) -> None:
     ending = [Packet(4.0 + number / 4) for number in range(10)]
     plan = udp(size_bytes=400_000)
-    assert verdicts(judged(tmp_path, plan, [*steady(100, 4.0), *ending])) == ["valid"] * 3
-    assert judged(tmp_path, plan, steady(60, 4.0))[0].verdict == "invalid"
+    assert verdicts(judge(tmp_path, plan, [*steady(100, 4.0), *ending])) == ["valid"] * 3
+    assert judge(tmp_path, plan, steady(60, 4.0))[0].verdict == "invalid"
 
 
-def test_a_flow_that_was_ended_by_request_is_judged_while_it_sent(tmp_path: Path) -> None:
+def test_a_flow_that_was_stopped_early_is_judged_by_the_time_in_which_it_sent(tmp_path: Path) -> None:
     ended: dict[str, Any] = {"halted": {"bulk-client"}}
     for plan in (udp(duration_s=None, until="other"), udp()):
-        assert verdicts(judged(tmp_path, plan, steady(100, 4.0), **ended)) == ["valid"] * 3
-        assert judged(tmp_path, plan, steady(50, 4.0), **ended)[0].verdict == "invalid"
-    assert judged(tmp_path, udp(), **ended)[0].observed == "unknown: src has no capture of this flow"
+        assert verdicts(judge(tmp_path, plan, steady(100, 4.0), **ended)) == ["valid"] * 3
+        assert judge(tmp_path, plan, steady(50, 4.0), **ended)[0].verdict == "invalid"
+    assert judge(tmp_path, udp(), **ended)[0].observed == "unknown: src has no capture of this flow"
 
 
-def test_a_flow_is_judged_only_while_its_capture_shows_it(tmp_path: Path) -> None:
+def test_a_flow_is_judged_only_up_to_the_last_packet_that_could_be_read_from_its_capture(
+    tmp_path: Path,
+) -> None:
     policy = Policy(thresholds=keys.Thresholds.model_validate({"capture_packets": "300"}))
-    assert verdicts(judged(tmp_path, udp(), steady(100), policy=policy)) == ["valid"] * 3
+    assert verdicts(judge(tmp_path, udp(), steady(100), policy=policy)) == ["valid"] * 3
     evidence = evidence_of(tmp_path, with_flow(udp()))
     file = tmp_path / "traces" / "src-eth1.pcap.gz"
     file.write_bytes(gzip.compress(gzip.decompress(file.read_bytes())[: 24 + 300 * 112 + 50]))
@@ -195,30 +199,30 @@ def test_a_flow_is_judged_only_while_its_capture_shows_it(tmp_path: Path) -> Non
 def test_packets_in_fragments_count_once_with_all_their_payload(tmp_path: Path) -> None:
     packets = steady(100, payload_bytes=1000, fragment=0x2000)
     for offset in LATER_FRAGMENTS:
-        rests = [one._replace(t_s=one.t_s + 1e-5, fragment=offset) for one in packets]
-        assert verdicts(judged(tmp_path, udp(), [*packets, *rests])) == ["valid"] * 3
+        later_fragments = [one._replace(t_s=one.t_s + 1e-5, fragment=offset) for one in packets]
+        assert verdicts(judge(tmp_path, udp(), [*packets, *later_fragments])) == ["valid"] * 3
 
 
-def test_pings_are_counted_by_requests_and_not_by_answers_to_others(tmp_path: Path) -> None:
+def test_the_pace_of_pings_counts_echo_requests_and_not_echo_replies(tmp_path: Path) -> None:
     requests = steady(100, protocol=1, payload_bytes=56)
     answers = [one._replace(t_s=one.t_s + 1e-5, icmp_type=0) for one in requests]
-    assert verdicts(judged(tmp_path, probe(), [*requests, *answers])) == ["valid"] * 3
-    assert judged(tmp_path, probe(), [*requests[::2], *answers])[0].verdict == "invalid"
+    assert verdicts(judge(tmp_path, probe(), [*requests, *answers])) == ["valid"] * 3
+    assert judge(tmp_path, probe(), [*requests[::2], *answers])[0].verdict == "invalid"
 
 
-def test_pings_that_cannot_be_told_apart_are_not_judged(tmp_path: Path) -> None:
+def test_two_ping_flows_between_the_same_addresses_are_not_judged(tmp_path: Path) -> None:
     pings = (probe(), probe("20ms", label="other"))
     resolved = RESOLVED.model_copy(update={"flows": pings})
     started = {f"{one.label}-client": 0.0 for one in pings}
-    checks = judged(tmp_path, pings[0], steady(100, protocol=1), resolved=resolved, started=started)
+    checks = judge(tmp_path, pings[0], steady(100, protocol=1), resolved=resolved, started=started)
     assert [check.verdict for check in checks] == ["valid", "valid"]
     assert all(check.observed.startswith("unknown") for check in checks)
 
 
-def test_both_directions_of_a_call_are_judged_where_each_is_sent(tmp_path: Path) -> None:
+def test_each_direction_of_a_call_is_judged_at_the_host_that_sends_it(tmp_path: Path) -> None:
     call = flow(generator="voip")
     answers = steady(25, ends=(DST, SRC), ports=PORTS[::-1], payload_bytes=172)
-    checks = judged(tmp_path, call, answers, at="dst")
+    checks = judge(tmp_path, call, answers, at="dst")
     assert [(check.name, check.host, check.verdict) for check in checks] == [
         ("rate sent in flow bulk", "src", "valid"),
         ("rate sent in flow bulk in answer", "dst", "invalid"),
@@ -228,18 +232,18 @@ def test_both_directions_of_a_call_are_judged_where_each_is_sent(tmp_path: Path)
     assert checks[0].observed == "unknown: src has no capture of this flow"
     assert (checks[1].requested, checks[1].observed) == ("50 packets/s", "25 packets/s")
     answers = steady(50, 4.0, ends=(DST, SRC), ports=PORTS[::-1], payload_bytes=172)
-    assert verdicts(judged(tmp_path, call, answers, at="dst")) == ["valid"] * 4, (
-        "it answers while it is called"
+    assert verdicts(judge(tmp_path, call, answers, at="dst")) == ["valid"] * 4, (
+        "the called host sends only while it receives packets"
     )
 
 
-def test_where_flow_control_may_hold_the_sender_its_rate_is_an_upper_bound(tmp_path: Path) -> None:
+def test_the_requested_rate_is_an_upper_bound_if_flow_control_may_pause_the_sender(tmp_path: Path) -> None:
     device = DevicePlan(host="src", settable=True, medium="half", flow_control=True, pause_quanta=65535)
     resolved = with_flow(udp()).model_copy(update={"path": PATH.model_copy(update={"device": device})})
-    checks = judged(tmp_path, udp(), steady(50), resolved=resolved)
+    checks = judge(tmp_path, udp(), steady(50), resolved=resolved)
     assert verdicts(checks) == ["valid"]
     assert checks[0].requested == "at most 0.8 Mbit/s"
-    assert verdicts(judged(tmp_path, udp(), steady(150), resolved=resolved)) == ["invalid"]
+    assert verdicts(judge(tmp_path, udp(), steady(150), resolved=resolved)) == ["invalid"]
 
 
 @pytest.mark.parametrize(
@@ -250,20 +254,20 @@ def test_where_flow_control_may_hold_the_sender_its_rate_is_an_upper_bound(tmp_p
         ({"shaper": {"rate": "400Kbit"}}, "rtr", "the setting `shaper` limits the sender"),
     ],
 )
-def test_what_else_may_hold_the_sender_back_is_named(
+def test_the_reason_for_which_a_sender_may_be_slower_than_requested_is_reported(
     settings: dict[str, dict[str, str]], router: str, why: str, tmp_path: Path
 ) -> None:
     hosts = {**RESOLVED.hosts, "src": RESOLVED.hosts["src"].model_copy(update={"settings": settings})}
     path = PATH.model_copy(update={"router": router})
     resolved = with_flow(udp()).model_copy(update={"hosts": hosts, "path": path})
-    (check,) = judged(tmp_path, udp(), steady(50), resolved=resolved)
+    (check,) = judge(tmp_path, udp(), steady(50), resolved=resolved)
     assert (check.verdict, check.observed) == ("valid", f"0.4 Mbit/s; {why}")
 
 
 def test_an_adapter_without_flow_control_does_not_hold_the_sender_back(tmp_path: Path) -> None:
     device = DevicePlan(host="src", settable=True, medium="half", flow_control=False, pause_quanta=65535)
     resolved = with_flow(udp()).model_copy(update={"path": PATH.model_copy(update={"device": device})})
-    assert verdicts(judged(tmp_path, udp(), steady(50), resolved=resolved))[0] == "invalid"
+    assert verdicts(judge(tmp_path, udp(), steady(50), resolved=resolved))[0] == "invalid"
 
 
 OUTPUT = {
@@ -272,8 +276,8 @@ OUTPUT = {
 }
 
 
-def printed(folder: Path, generator: str, sent_bytes: int) -> None:
-    """Write what a generator's client printed."""
+def write_client_output(folder: Path, generator: str, sent_bytes: int) -> None:
+    """Write the output of a generator's client to the logs of a trial."""
     (folder / "logs").mkdir(exist_ok=True)
     text = OUTPUT[generator] % sent_bytes
     (folder / "logs" / "bulk-client.out.gz").write_bytes(gzip.compress(text.encode()))
@@ -283,14 +287,14 @@ def printed(folder: Path, generator: str, sent_bytes: int) -> None:
 def test_without_a_capture_the_count_of_the_generator_gives_the_rate(
     sent_bytes: int, verdict: str, tmp_path: Path
 ) -> None:
-    printed(tmp_path, "iperf3-udp", sent_bytes)
-    checks = judged(tmp_path, udp(), at="dst")
+    write_client_output(tmp_path, "iperf3-udp", sent_bytes)
+    checks = judge(tmp_path, udp(), at="dst")
     assert verdicts(checks) == [verdict]
     assert checks[0].observed.endswith("Mbit/s by the generator's count")
 
 
 def test_without_capture_and_count_the_rate_is_reported_as_unknown(tmp_path: Path) -> None:
-    checks = judged(tmp_path, udp("iperf-udp"), at="dst")
+    checks = judge(tmp_path, udp("iperf-udp"), at="dst")
     assert [(check.verdict, check.requested) for check in checks] == [("valid", "0.8 Mbit/s")]
     assert checks[0].observed == "unknown: src has no capture of this flow"
 
@@ -301,12 +305,14 @@ def test_without_capture_and_count_the_rate_is_reported_as_unknown(tmp_path: Pat
 def test_a_count_gives_no_rate_where_the_time_of_sending_is_unknown(
     changes: dict[str, Any], halted: set[str], tmp_path: Path
 ) -> None:
-    printed(tmp_path, "iperf3-udp", 300_000)
-    (check,) = judged(tmp_path, udp(**changes), at="dst", halted=halted)
+    write_client_output(tmp_path, "iperf3-udp", 300_000)
+    (check,) = judge(tmp_path, udp(**changes), at="dst", halted=halted)
     assert (check.verdict, check.observed) == ("valid", "unknown: src has no capture of this flow")
 
 
-def test_a_generator_of_the_users_own_may_leave_its_pace_unknown(tmp_path: Path) -> None:
+def test_the_rate_of_a_user_s_generator_that_does_not_state_its_pace_is_reported_as_unknown(
+    tmp_path: Path,
+) -> None:
     recipe = tmp_path / "templates" / "posix" / "generator" / "own.sh.j2"
     recipe.parent.mkdir(parents=True)
     header = "{#---\nsummary: Own packets.\ntransport: udp\nneeds: [sh]\n---#}\n"
@@ -322,10 +328,10 @@ def test_a_generator_of_the_users_own_may_leave_its_pace_unknown(tmp_path: Path)
 @pytest.mark.parametrize(
     ("sent_bytes", "verdict"), [(100_000, "valid"), (630_000, "valid"), (780_000, "suspect"), (10**6, "invalid")]
 )  # fmt: skip
-def test_a_limit_of_tcp_is_an_upper_bound(sent_bytes: int, verdict: str, tmp_path: Path) -> None:
+def test_a_rate_limit_of_a_tcp_flow_is_an_upper_bound(sent_bytes: int, verdict: str, tmp_path: Path) -> None:
     limited = flow().model_copy(update={"parameters": {"rate": "800Kbit"}})
-    printed(tmp_path, "iperf3", sent_bytes)
-    checks = judged(tmp_path, limited, at="dst")
+    write_client_output(tmp_path, "iperf3", sent_bytes)
+    checks = judge(tmp_path, limited, at="dst")
     assert verdicts(checks) == [verdict]
     rate = f"{8 * sent_bytes / 6 / 1e6:.4g} Mbit/s"
     assert (checks[0].requested, checks[0].observed) == ("at most 0.8 Mbit/s", rate)
@@ -339,23 +345,23 @@ def test_a_limit_of_tcp_is_an_upper_bound(sent_bytes: int, verdict: str, tmp_pat
         ({}, set(), "src was not captured, and the generator printed no count"),
     ],
 )
-def test_a_limit_of_tcp_is_not_judged_without_a_rate(
+def test_a_rate_limit_of_a_tcp_flow_is_not_judged_if_its_rate_is_unknown(
     changes: dict[str, Any], halted: set[str], observed: str, tmp_path: Path
 ) -> None:
     limited = flow().model_copy(update={"parameters": {"rate": "800Kbit"}, **changes})
-    (check,) = judged(tmp_path, limited, at="dst", halted=halted)
+    (check,) = judge(tmp_path, limited, at="dst", halted=halted)
     assert (check.verdict, check.observed) == ("valid", f"unknown: {observed}")
 
 
-def test_without_a_count_a_limit_of_tcp_is_compared_with_the_capture(tmp_path: Path) -> None:
+def test_a_rate_limit_of_a_tcp_flow_is_compared_with_the_capture_if_there_is_no_count(tmp_path: Path) -> None:
     limited = flow().model_copy(update={"parameters": {"rate": "800Kbit"}})
     segments = [Packet(n / 100, protocol=6) for n in range(1000)]
-    (check,) = judged(tmp_path, limited, segments)
+    (check,) = judge(tmp_path, limited, segments)
     assert (check.verdict, check.observed) == ("invalid", "1.333 Mbit/s")
 
 
-def test_tcp_without_a_limit_is_not_judged_by_its_rate(tmp_path: Path) -> None:
-    assert judged(tmp_path, flow()) == []
+def test_a_tcp_flow_without_a_rate_limit_is_not_judged_by_its_rate(tmp_path: Path) -> None:
+    assert judge(tmp_path, flow()) == []
 
 
 def test_every_generator_of_paced_packets_states_its_pace() -> None:
@@ -365,7 +371,7 @@ def test_every_generator_of_paced_packets_states_its_pace() -> None:
         assert bool(scripts.paces(ends)) is (ends.recipe.header.transport != "tcp"), name
 
 
-def test_a_pace_is_bits_or_packets_a_second_of_one_end() -> None:
+def test_a_pace_is_a_number_of_bits_or_packets_per_second_that_one_end_sends() -> None:
     paces = (Pace("from", 2e6, True), Pace("to", 0.5, False))
     assert parse_paces("from 2000000bit\n\n  to 0.5/s\n") == paces
     for wrong in ("from 2Mbit", "from 0/s", "at 2/s", "from e/s", "from 1e999/s"):
@@ -373,7 +379,7 @@ def test_a_pace_is_bits_or_packets_a_second_of_one_end() -> None:
             parse_paces(wrong)
 
 
-def test_no_flow_of_the_recorded_campaign_has_missed_its_pace(tmp_path: Path) -> None:
+def test_every_flow_of_the_recorded_campaign_had_its_requested_pace(tmp_path: Path) -> None:
     with tarfile.open(ARCHIVE) as archive:
         archive.extractall(tmp_path)
     (campaign,) = tmp_path.glob("full-*")

@@ -35,14 +35,14 @@ from tests.unit.trials import RESOLVED, TRIAL
 
 ROOT = Path(__file__).parents[3]
 CATALOGUE = Catalogue(ROOT / "templates")
-WAY = DirectionPlan(interface="eth2", rate_bps=10_000_000, delay_s=0.02, aqm="pfifo", buffer_packets=60)
-PATH = PathPlan(router="rtr", rtt_s=0.04, down=WAY, up=DirectionPlan(interface="eth1", delay_s=0.02))
-PROBE = plan_probe(PATH, WAY, 1500, paced_packets=1000)
+DOWN = DirectionPlan(interface="eth2", rate_bps=10_000_000, delay_s=0.02, aqm="pfifo", buffer_packets=60)
+PATH = PathPlan(router="rtr", rtt_s=0.04, down=DOWN, up=DirectionPlan(interface="eth1", delay_s=0.02))
+PROBE = plan_probe(PATH, DOWN, 1500, paced_packets=1000)
 FRAME_S = 1514 * 8 / 10e6
 QUEUE_HEAD = "t_ns,interface,qdisc,handle,parent,backlog_bytes,backlog_packets,sent_bytes,sent_packets,drops,overlimits\n"
 
 
-def measured(
+def measurement(
     *,
     frame_s: float = FRAME_S,
     held: int = 60,
@@ -51,11 +51,11 @@ def measured(
     lost: frozenset[int] = frozenset(),
     qdisc: str = "x",
 ) -> DirectionMeasurement:
-    """Make what the scripts of a calibration print on a path, and read it."""
+    """Make the output of calibration scripts on a path with these properties, and parse it."""
     pings = "".join(f"64 bytes from 1.2.3.4: icmp_seq={n} ttl=63 time={rtt_ms} ms\n" for n in range(2, 31))
     first = "64 bytes from 1.2.3.4: icmp_seq=1 ttl=63 time=900 ms\n"
     sent = f"{first}{pings}sent burst 615 0.2\nsent paced 1000 0.3\nsent end 5 0.1\n"
-    # The sender's clock is seven seconds behind, and packets come four times as fast as they leave.
+    # The sender's clock is seven seconds behind, and packets reach the queue four times as fast as they leave it.
     leave_ns = [round(n * frame_s * 1e9) for n in range(200)]
     queued_ns = [max(leave_ns[n] // 4, leave_ns[max(0, n - passing)]) for n in range(200)]
     burst = "".join(f"burst {n} {queued_ns[n] - 7 * 10**9} {leave_ns[n]} 1472\n" for n in range(200))
@@ -66,79 +66,79 @@ def measured(
     return parse_measurement(sent, burst + paced, QUEUE_HEAD + queue + other, "eth2", 5000)
 
 
-def failures(seen: DirectionMeasurement, *, fills: bool = True) -> list[str]:
-    return [c.reason for c in check_direction(PATH, WAY, PROBE, seen, fills=fills) if not c.ok]
+def failures(result: DirectionMeasurement, *, fills: bool = True) -> list[str]:
+    return [c.reason for c in check_direction(PATH, DOWN, PROBE, result, fills=fills) if not c.ok]
 
 
 def test_a_measurement_is_read_from_what_the_scripts_print() -> None:
-    seen = measured(lost=frozenset({3, 4, 5, 90}))
-    assert seen.base_rtt_s == pytest.approx(0.0402)
-    assert len(seen.round_trips_s) == 29, "the first may have waited for a neighbour's answer"
-    assert seen.rate_bps == pytest.approx(10e6, rel=1e-4)
-    assert (seen.sampled_packets, seen.sampled_bytes) == (60, 90_840)
-    assert (seen.sent_paced, seen.lost) == (1000, 4)
-    assert seen.mean_loss_burst_packets == 2
+    result = measurement(lost=frozenset({3, 4, 5, 90}))
+    assert result.base_rtt_s == pytest.approx(0.0402)
+    assert len(result.round_trips_s) == 29, "the first one is left out: it may have waited for ARP"
+    assert result.rate_bps == pytest.approx(10e6, rel=1e-4)
+    assert (result.sampled_packets, result.sampled_bytes) == (60, 90_840)
+    assert (result.sent_paced, result.lost) == (1000, 4)
+    assert result.mean_loss_burst_packets == 2
 
 
 def test_the_longest_queue_is_derived_from_delays_although_the_clocks_differ() -> None:
-    assert measured(held=3, passing=60).in_flight_packets == 60
-    assert failures(measured(held=3, passing=60)) == []
-    assert failures(measured(held=60, passing=63)) == [], "samples never see more than there is"
-    assert failures(measured(held=3, passing=50)) == [
+    assert measurement(held=3, passing=60).in_flight_packets == 60
+    assert failures(measurement(held=3, passing=60)) == []
+    assert failures(measurement(held=60, passing=63)) == [], "the upper bound applies to the samples alone"
+    assert failures(measurement(held=3, passing=50)) == [
         "buffer at eth2 at rtr: requested 60 packets ± 1 packet, observed 10 packets sampled, 50 packets in flight"
     ]
 
 
-def test_a_path_as_requested_passes() -> None:
-    assert failures(measured()) == []
+def test_a_path_with_the_requested_values_passes_every_check() -> None:
+    assert failures(measurement()) == []
 
 
 @pytest.mark.parametrize(
-    ("seen", "reason"),
+    ("result", "reason"),
     [
         (
-            measured(frame_s=FRAME_S * 1.03),
+            measurement(frame_s=FRAME_S * 1.03),
             "rate at eth2 at rtr: requested 10 Mbit/s ± 2%, observed 9.709 Mbit/s",
         ),
         (
-            measured(held=62),
+            measurement(held=62),
             "buffer at eth2 at rtr: requested 60 packets ± 1 packet, observed 62 packets sampled, 40 packets in flight",
         ),
         (
-            measured(held=58),
+            measurement(held=58),
             "buffer at eth2 at rtr: requested 60 packets ± 1 packet, observed 58 packets sampled, 40 packets in flight",
         ),
-        (measured(rtt_ms=43.5), "base RTT at rtr: requested 40 ms ± 3 ms, observed 43.50 ms"),
-        (measured(lost=frozenset({7})), "loss towards eth2 at rtr: requested 0.0000%, observed 1 of 1000"),
+        (measurement(rtt_ms=43.5), "base RTT at rtr: requested 40 ms ± 3 ms, observed 43.50 ms"),
+        (measurement(lost=frozenset({7})), "loss towards eth2 at rtr: requested 0.0000%, observed 1 of 1000"),
     ],
 )
-def test_a_deviation_is_reported_with_both_values(seen: DirectionMeasurement, reason: str) -> None:
-    assert failures(seen) == [reason]
+def test_a_deviation_is_reported_with_both_values(result: DirectionMeasurement, reason: str) -> None:
+    assert failures(result) == [reason]
 
 
 @pytest.mark.parametrize(
-    ("seen", "verdicts"),
+    ("result", "verdicts"),
     [
-        (measured(frame_s=FRAME_S / 1.03, rtt_ms=50), {"rate at eth2": "suspect", "base RTT": "suspect"}),
-        (measured(frame_s=FRAME_S / 1.11, rtt_ms=56), {"rate at eth2": "invalid", "base RTT": "invalid"}),
+        (measurement(frame_s=FRAME_S / 1.03, rtt_ms=50), {"rate at eth2": "suspect", "base RTT": "suspect"}),
+        (measurement(frame_s=FRAME_S / 1.11, rtt_ms=56), {"rate at eth2": "invalid", "base RTT": "invalid"}),
     ],
 )
 def test_a_rate_or_delay_that_is_far_off_makes_a_path_invalid(
-    seen: DirectionMeasurement, verdicts: dict[str, str]
+    result: DirectionMeasurement, verdicts: dict[str, str]
 ) -> None:
-    checks = check_direction(PATH, WAY, PROBE, seen, fills=True)
+    checks = check_direction(PATH, DOWN, PROBE, result, fills=True)
     assert {check.name: check.verdict for check in checks if not check.ok} == verdicts
 
 
 def test_jitter_of_either_direction_widens_the_tolerance_of_the_delay_and_hides_the_queue() -> None:
-    seen = measured(held=60, passing=90, rtt_ms=50.9)
-    assert failures(seen) == ["base RTT at rtr: requested 40 ms ± 3 ms, observed 50.90 ms"]
-    jittery = WAY.model_copy(update={"jitter_s": 0.004})
+    result = measurement(held=60, passing=90, rtt_ms=50.9)
+    assert failures(result) == ["base RTT at rtr: requested 40 ms ± 3 ms, observed 50.90 ms"]
+    jittery = DOWN.model_copy(update={"jitter_s": 0.004})
     path = PATH.model_copy(update={"down": jittery, "up": PATH.up.model_copy(update={"jitter_s": 0.004})})
-    rtt, _, buffer, _ = check_direction(path, jittery, PROBE, seen, fills=True)
+    rtt, _, buffer, _ = check_direction(path, jittery, PROBE, result, fills=True)
     assert (rtt.ok, rtt.tolerance, buffer.observed) == (True, "± 11 ms", "60 packets sampled")
-    reordered = WAY.model_copy(update={"reorder": 0.01})
-    _, _, buffer, _ = check_direction(PATH, reordered, PROBE, seen, fills=True)
+    reordered = DOWN.model_copy(update={"reorder": 0.01})
+    _, _, buffer, _ = check_direction(PATH, reordered, PROBE, result, fills=True)
     assert buffer.observed == "60 packets sampled"
 
 
@@ -148,8 +148,8 @@ def test_jitter_of_either_direction_widens_the_tolerance_of_the_delay_and_hides_
 def test_a_buffer_in_bytes_is_compared_with_the_bytes_of_the_longest_queue(
     buffer_bytes: int, ok: bool
 ) -> None:
-    way = WAY.model_copy(update={"buffer_packets": None, "buffer_bytes": buffer_bytes})
-    _, _, check, _ = check_direction(PATH, way, PROBE, measured(), fills=True)
+    direction = DOWN.model_copy(update={"buffer_packets": None, "buffer_bytes": buffer_bytes})
+    _, _, check, _ = check_direction(PATH, direction, PROBE, measurement(), fills=True)
     assert (check.requested, check.observed, check.ok) == (
         f"{buffer_bytes} B",
         f"90840 B sampled, {40 * 1514} B in flight",
@@ -157,16 +157,16 @@ def test_a_buffer_in_bytes_is_compared_with_the_bytes_of_the_longest_queue(
     )
 
 
-def test_a_discipline_that_drops_early_may_hold_less_and_never_more() -> None:
-    assert failures(measured(held=12), fills=False) == []
-    assert failures(measured(held=62), fills=False) == [
+def test_the_queue_of_an_aqm_that_drops_early_may_be_shorter_than_its_buffer_but_not_longer() -> None:
+    assert failures(measurement(held=12), fills=False) == []
+    assert failures(measurement(held=62), fills=False) == [
         "buffer at eth2 at rtr: requested at most 60 packets ± 1 packet, observed 62 packets sampled, 40 packets in flight"
     ]
 
 
-def test_a_probe_without_any_arrival_fails_its_checks() -> None:
-    seen = parse_measurement("", "", QUEUE_HEAD, "eth2", 5000)
-    assert [text.split(": ")[1] for text in failures(seen)] == [
+def test_a_probe_of_which_no_packet_arrived_fails_every_check() -> None:
+    result = parse_measurement("", "", QUEUE_HEAD, "eth2", 5000)
+    assert [text.split(": ")[1] for text in failures(result)] == [
         "requested 40 ms, observed no answer",
         "requested 10 Mbit/s, observed no packets arrived",
         "requested 60 packets, observed nothing",
@@ -196,7 +196,7 @@ def test_losses_are_plausible_within_the_binomial_interval(
     assert plausible_losses(lost, sent, share) is expected
 
 
-def test_losses_in_bursts_fail_about_as_rarely_as_promised() -> None:
+def test_bursts_of_the_requested_losses_are_refused_in_at_most_5_of_500_probes() -> None:
     draw, states = random.Random(7), loss_states(0.05, 4.0)
     assert states is not None
     refused = sum(not plausible_losses(_gilbert(draw, states, 2000), 2000, 0.05, states) for _ in range(500))
@@ -204,7 +204,7 @@ def test_losses_in_bursts_fail_about_as_rarely_as_promised() -> None:
 
 
 def _gilbert(draw: random.Random, states: tuple[float, float], packets: int) -> int:
-    """Count the losses of a chain as netem runs it."""
+    """Simulate netem's Gilbert model of losses in bursts; return the number of lost packets."""
     bad, lost = False, 0
     for _ in range(packets):
         lost += bad
@@ -230,14 +230,16 @@ def test_a_direction_without_rate_is_probed_for_loss_and_delay_only() -> None:
     "systems", [("linux", "linux"), ("freebsd-14", "freebsd-14"), ("linux", "freebsd-13")]
 )
 @pytest.mark.parametrize("name", ["receive", "send", "collect"])
-def test_the_scripts_pass_the_shell_s_own_check(name: str, systems: tuple[str, str]) -> None:
+def test_the_calibration_scripts_pass_the_syntax_check_of_the_shell(
+    name: str, systems: tuple[str, str]
+) -> None:
     text = getattr(render_calibration(PROBE, CATALOGUE, systems, "172.16.11.2", 5300), name)
     done = subprocess.run(["dash", "-n"], input=text, text=True, capture_output=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
 
 
 def needs(sender: str, receiver: str) -> frozenset[str]:
-    """Name what the sender of a trial needs to measure its path."""
+    """Return the programs that the sender of a trial needs to calibrate the path."""
     hosts = {
         name: host.model_copy(update={"os": {"src": sender, "dst": receiver}.get(name, "linux")})
         for name, host in RESOLVED.hosts.items()
@@ -253,54 +255,54 @@ def test_ends_of_different_systems_are_measured_with_programs_that_both_have() -
     assert "python3" not in mixed.send + mixed.receive + mixed.collect
 
 
-def test_a_direction_is_measured_with_iperf3_alone_by_its_servers_counts(tmp_path: Path) -> None:
-    """Over the loopback, where nothing holds the burst back: it comes at twice the rate that it is to overfill."""
+def test_a_direction_can_be_measured_by_the_counts_of_an_iperf3_server_alone(tmp_path: Path) -> None:
+    """On the loopback nothing limits the burst: it arrives at its own rate, twice the planned rate of 10 Mbit/s."""
     probe = replace(PROBE, pings=5, drain_s=0.05, paced_packets=200)
     texts = render_calibration(probe, CATALOGUE, ("freebsd", "freebsd"), "127.0.0.1", 5377)
     steps = [CATALOGUE.recipe("step", name, "linux") for name in ("prelude", "listening", "clock")]
     values = {"folder": str(tmp_path / "campaign" / "trial"), "campaign": "c"}
     shared = "".join(step.render("script", values) for step in steps)
-    told = [
+    runs = [
         subprocess.run(["dash"], input=shared + text, text=True, capture_output=True, check=True, timeout=60)
         for text in (texts.receive, texts.send, texts.collect)
     ]
-    assert [done.stderr for done in told] == ["", "", ""]
-    seen = parse_measurement(told[1].stdout, told[2].stdout, QUEUE_HEAD, "eth2", 5000)
-    assert len(seen.round_trips_s) == 4
-    assert seen.rate_bps == pytest.approx(20e6 * 1514 / 1472, rel=0.05)
-    assert 190 <= seen.sent_paced <= 210
-    assert seen.lost == 0
+    assert [done.stderr for done in runs] == ["", "", ""]
+    result = parse_measurement(runs[1].stdout, runs[2].stdout, QUEUE_HEAD, "eth2", 5000)
+    assert len(result.round_trips_s) == 4
+    assert result.rate_bps == pytest.approx(20e6 * 1514 / 1472, rel=0.05)
+    assert 190 <= result.sent_paced <= 210
+    assert result.lost == 0
     in_pipe = QUEUE_HEAD + "1,eth2,dummynet,20999:,root,90000,60,0,0,0,0\n"
-    dummynet = parse_measurement(told[1].stdout, told[2].stdout, in_pipe, "eth2", 5000)
+    dummynet = parse_measurement(runs[1].stdout, runs[2].stdout, in_pipe, "eth2", 5000)
     assert dummynet.sampled_packets == 60
     assert dummynet.rate_bps == pytest.approx(20e6 * 1500 / 1472, rel=0.05)
 
 
-def test_a_rate_is_reported_as_the_router_counts_packets_whoever_measures_it() -> None:
-    assert measured(qdisc="dummynet").rate_bps == pytest.approx(10e6 * 1500 / 1514, rel=1e-4)
+def test_the_measured_rate_counts_ethernet_headers_only_if_the_router_s_queue_does() -> None:
+    assert measurement(qdisc="dummynet").rate_bps == pytest.approx(10e6 * 1500 / 1514, rel=1e-4)
 
 
-def test_packets_that_arrive_twice_or_overtaken_are_counted_and_a_line_that_is_cut_off_is_not() -> None:
+def test_duplicate_and_overtaken_packets_are_counted_and_a_truncated_line_is_not() -> None:
     arrivals = "".join(f"paced {n} {t} {t} 64\n" for t, n in enumerate((0, 2, 1, 1, 3)))
-    seen = parse_measurement("sent paced 5 0.3\n", f"{arrivals}paced 4 5", QUEUE_HEAD, "eth2", 5000)
-    assert (seen.lost, seen.duplicates, seen.overtaken, seen.mean_loss_burst_packets) == (1, 1, 1, 1)
+    result = parse_measurement("sent paced 5 0.3\n", f"{arrivals}paced 4 5", QUEUE_HEAD, "eth2", 5000)
+    assert (result.lost, result.duplicates, result.overtaken, result.mean_loss_burst_packets) == (1, 1, 1, 1)
 
 
-def test_the_rate_that_iperf3_counted_leaves_out_intervals_in_which_packets_came_part_of_the_time() -> None:
+def test_the_rate_by_iperf3_leaves_out_intervals_in_which_packets_arrived_part_of_the_time() -> None:
     rates = ((0.1, 3e6), (0.1, 9e6), (0.1, 9.2e6), (0.1, 9.1e6), (0.001, 99e6), (0.1, 4e6))
     sums = [{"sum": {"seconds": s, "bits_per_second": bps, "packets": 9}} for s, bps in rates]
     burst = {"start": {"test_start": {"blksize": 1472}}, "intervals": sums}
     streams = [{"udp": {"packets": 500, "lost_packets": 7, "out_of_order": 2}}]
     text = f"iperf3 burst\n{json.dumps(burst)}\niperf3 paced\n{json.dumps({'end': {'streams': streams}})}\n"
-    seen = parse_measurement("", text, QUEUE_HEAD, "eth2", 5000)
-    assert seen.rate_bps == pytest.approx(9.1e6 * 1514 / 1472)
-    assert (seen.sent_paced, seen.lost, seen.overtaken) == (500, 7, 2)
+    result = parse_measurement("", text, QUEUE_HEAD, "eth2", 5000)
+    assert result.rate_bps == pytest.approx(9.1e6 * 1514 / 1472)
+    assert (result.sent_paced, result.lost, result.overtaken) == (500, 7, 2)
 
 
 @pytest.mark.parametrize("report", ['{"start":', "[]", "{}"])
-def test_a_receiver_that_was_ended_before_it_could_count_has_measured_nothing(report: str) -> None:
-    seen = parse_measurement("", f"iperf3 burst\n{report}\niperf3 paced\n", QUEUE_HEAD, "eth2", 5000)
-    assert [text.split(": ")[1] for text in failures(seen)] == [
+def test_a_receiver_that_was_stopped_before_it_counted_gives_no_measurement(report: str) -> None:
+    result = parse_measurement("", f"iperf3 burst\n{report}\niperf3 paced\n", QUEUE_HEAD, "eth2", 5000)
+    assert [text.split(": ")[1] for text in failures(result)] == [
         "requested 40 ms, observed no answer",
         "requested 10 Mbit/s, observed no packets arrived",
         "requested 60 packets, observed nothing",
@@ -308,7 +310,7 @@ def test_a_receiver_that_was_ended_before_it_could_count_has_measured_nothing(re
     ]
 
 
-def test_the_first_echo_counts_on_neither_system() -> None:
+def test_the_first_echo_reply_is_left_out_whether_it_has_number_0_or_1() -> None:
     for first in (0, 1):
         echoes = "".join(
             f"64 bytes from 172.16.11.2: icmp_seq={n} ttl=63 time={900 if n == first else 40.2} ms\n"
@@ -317,31 +319,33 @@ def test_the_first_echo_counts_on_neither_system() -> None:
         assert parse_measurement(echoes, "", QUEUE_HEAD, "eth2", 5000).round_trips_s == (0.0402,) * 3
 
 
-def test_the_buffer_of_a_hidden_queue_is_checked_only_if_an_overload_fills_it() -> None:
-    blind = replace(measured(), sampled_packets=None, sampled_bytes=None)
+def test_the_buffer_of_an_aqm_that_drops_early_is_not_checked_without_samples_of_its_queue() -> None:
+    blind = replace(measurement(), sampled_packets=None, sampled_bytes=None)
     assert failures(blind, fills=False) == []
 
 
-def test_a_preflight_requires_the_programs_of_a_calibration_only_if_there_is_one() -> None:
+def test_the_preflight_requires_programs_of_the_calibration_only_if_paths_are_calibrated() -> None:
     plan = plan_of([trial("cubic")])
     for calibrates in (True, False):
-        asked = {host: one.names("program") for host, one in host_needs(plan, CATALOGUE, calibrates).items()}
-        assert ("ping" in asked["src"], "ping" in asked["dst"], "ping" in asked["rtr"]) == (
+        programs = {
+            host: one.names("program") for host, one in host_needs(plan, CATALOGUE, calibrates).items()
+        }
+        assert ("ping" in programs["src"], "ping" in programs["dst"], "ping" in programs["rtr"]) == (
             calibrates,
             calibrates,
             False,
         )
 
 
-def test_a_sampler_that_starts_programs_keeps_its_usual_interval() -> None:
-    looks = {
+def test_the_queue_is_sampled_every_2_ms_or_at_the_default_interval_where_samples_are_expensive() -> None:
+    intervals_s = {
         system: sampling_s(CATALOGUE.recipe("logger", "queue", system)) for system in ("linux", "freebsd")
     }
-    assert looks == {"linux": 0.002, "freebsd": 0.05}
+    assert intervals_s == {"linux": 0.002, "freebsd": 0.05}
 
 
 def test_calibration_files_keep_the_names_that_version_0_1_gave_them(tmp_path: Path) -> None:
-    """A campaign that is resumed finds what was measured before."""
+    """A resumed campaign finds its earlier calibration results by these names."""
     policy = Policy(
         calibrate=True,
         behind={"down": frozenset({"172.16.11.2"}), "up": frozenset({"172.16.10.2"})},

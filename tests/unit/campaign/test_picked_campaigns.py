@@ -1,4 +1,4 @@
-"""Campaigns of which only picked trials were run: resuming, the journal, and running the rest."""
+"""Campaigns in which only picked trials were run: resuming, the journal, and running the other trials."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from samovar.cli.show_status import CampaignStatus, status_json, status_lines, t
 from samovar.errors import CampaignError, TestbedError
 from samovar.events import silent
 from samovar.plan import Pick
-from tests.unit.campaign.answering_hosts import CATALOGUE, AnsweringSessions, as_before
+from tests.unit.campaign.answering_hosts import CATALOGUE, AnsweringSessions, unchanged_answer
 from tests.unit.plan_values import plan_of, trial
 
 PLAN = plan_of([trial(cc, replicate) for replicate in (1, 2) for cc in ("cubic", "cdg", "newreno")])
@@ -30,7 +30,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def run(folder: Path, pick: Pick | None, *ids: str, verdict: str = "valid") -> None:
-    """Write the journal of a run that was about picked trials and completed some."""
+    """Write the journal of a run of picked trials which completed the trials `ids`."""
     picked = find_resume_point(PLAN, folder.parent.parent, pick=pick).picked
     with Journal(folder / JOURNAL) as journal:
         state = fold(journal.entries)
@@ -43,7 +43,7 @@ def run(folder: Path, pick: Pick | None, *ids: str, verdict: str = "valid") -> N
         journal.append("campaign-finished", 3.0, completed=len(ids), failed=[])
 
 
-def test_a_run_of_a_part_lacks_only_the_picked_trials(folder: Path) -> None:
+def test_in_a_run_with_a_pick_only_picked_trials_are_missing(folder: Path) -> None:
     results = folder.parent.parent
     assert list(find_resume_point(PLAN, results, pick=ONLY_CUBIC).comparison.runs) == list(CUBIC)
     run(folder, ONLY_CUBIC, "cubic-r1-6")
@@ -53,7 +53,7 @@ def test_a_run_of_a_part_lacks_only_the_picked_trials(folder: Path) -> None:
     assert len(find_resume_point(PLAN, results).comparison.runs) == 4
 
 
-def test_a_part_is_no_failure_and_the_status_says_what_was_picked(folder: Path) -> None:
+def test_trials_that_were_not_picked_are_no_failures_and_the_status_shows_the_pick(folder: Path) -> None:
     run(folder, ONLY_CUBIC, *CUBIC)
     state = read_state(folder)
     text = "2 of 6 trials were run (picked: cc=cubic)"
@@ -72,7 +72,7 @@ def test_a_part_is_no_failure_and_the_status_says_what_was_picked(folder: Path) 
     assert (summary.done, summary.trials, summary.complete, summary.part) == (2, 2, True, text)
 
 
-def test_several_parts_add_up_until_the_campaign_is_whole(folder: Path) -> None:
+def test_trials_of_several_picks_add_up_until_the_campaign_is_complete(folder: Path) -> None:
     run(folder, ONLY_CUBIC, *CUBIC)
     run(folder, Pick(only=("cc=cdg",)), "cdg-r1-6", "cdg-r2-6")
     text = "4 of 6 trials were run (picked: cc=cubic; cc=cdg)"
@@ -82,7 +82,7 @@ def test_several_parts_add_up_until_the_campaign_is_whole(folder: Path) -> None:
     assert find_resume_point(PLAN, folder.parent.parent).nothing_to_do
 
 
-def test_a_run_of_the_whole_plan_makes_the_rest_missing_again(folder: Path) -> None:
+def test_after_a_run_of_the_whole_plan_all_trials_that_have_not_run_are_missing(folder: Path) -> None:
     run(folder, ONLY_CUBIC, *CUBIC)
     run(folder, None, "cdg-r1-6")
     state = read_state(folder)
@@ -100,7 +100,7 @@ def test_the_same_pick_is_recorded_once(folder: Path) -> None:
     assert (folder / JOURNAL).read_bytes() == before
 
 
-def test_suspect_trials_run_again_although_they_are_done(folder: Path) -> None:
+def test_picked_suspect_trials_run_again_although_they_are_done(folder: Path) -> None:
     run(folder, None, *PLAN.ids[1:])
     run(folder, None, PLAN.ids[0], verdict="suspect")
     results = folder.parent.parent
@@ -111,11 +111,11 @@ def test_suspect_trials_run_again_although_they_are_done(folder: Path) -> None:
     assert not read_state(folder).picks
 
 
-def test_a_suspect_trial_that_was_to_run_again_but_did_not_is_missing(folder: Path) -> None:
+def test_a_suspect_trial_that_should_run_again_but_did_not_is_missing(folder: Path) -> None:
     run(folder, None, *PLAN.ids[1:])
     run(folder, None, PLAN.ids[0], verdict="suspect")
     picked = find_resume_point(PLAN, folder.parent.parent, pick=Pick(again=("suspect",))).picked
-    sessions = AnsweringSessions(as_before)
+    sessions = AnsweringSessions(unchanged_answer)
     policy = Policy(ONE_ATTEMPT.model_copy(update={"free_space": 10**18}))  # more than any disk has
     setup = TestbedSetup("lab", PLAN, sessions, policy=policy)
     campaign = CampaignRun(folder, PLAN, {}, picked, [setup], CATALOGUE, silent)
@@ -143,7 +143,7 @@ def test_an_interrupted_repetition_is_resumed_by_the_same_pick(folder: Path, end
     assert list(again.comparison.runs) == [PLAN.ids[1]]
 
 
-def test_a_trial_is_open_from_the_moment_in_which_its_result_is_given_up(folder: Path) -> None:
+def test_a_reopened_trial_is_open_before_it_starts_again(folder: Path) -> None:
     run(folder, None, *PLAN.ids)
     with Journal(folder / JOURNAL) as journal:
         journal.append("trial-reopened", 4.0, id=PLAN.ids[0])
@@ -152,16 +152,16 @@ def test_a_trial_is_open_from_the_moment_in_which_its_result_is_given_up(folder:
     assert list(find_resume_point(PLAN, folder.parent.parent).comparison.runs) == [PLAN.ids[0]]
 
 
-def test_nothing_runs_again_without_a_campaign(tmp_path: Path) -> None:
+def test_a_request_to_run_trials_again_is_refused_without_a_campaign(tmp_path: Path) -> None:
     with pytest.raises(CampaignError, match="x has no campaign, so no trial can run again; `fab run x"):
         find_resume_point(PLAN, tmp_path, pick=Pick(again=("failed",)))
 
 
-def test_a_testbed_only_needs_what_the_picked_trials_need() -> None:
-    turbo = Finding("src", "no congestion control cdg", "", True, ("cdg-r1-6", "cdg-r2-6"))
+def test_a_testbed_has_to_meet_only_the_requirements_of_the_picked_trials() -> None:
+    no_cdg = Finding("src", "no congestion control cdg", "", True, ("cdg-r1-6", "cdg-r2-6"))
     with pytest.raises(TestbedError, match="the other 4 of 6 trials can run"):
-        require_runnable(PLAN, {"lab": [turbo]}, False, PLAN.ids)
-    assert require_runnable(PLAN, {"lab": findings_of([turbo], CUBIC)}, False, CUBIC) == [{}]
-    everywhere = Finding("src", "no route", "", True)
+        require_runnable(PLAN, {"lab": [no_cdg]}, False, PLAN.ids)
+    assert require_runnable(PLAN, {"lab": findings_of([no_cdg], CUBIC)}, False, CUBIC) == [{}]
+    no_route = Finding("src", "no route", "", True)
     with pytest.raises(TestbedError, match="no route"):
-        require_runnable(PLAN, {"lab": findings_of([everywhere], CUBIC)}, False, CUBIC)
+        require_runnable(PLAN, {"lab": findings_of([no_route], CUBIC)}, False, CUBIC)

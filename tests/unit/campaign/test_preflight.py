@@ -1,4 +1,4 @@
-"""What plans need of hosts and of this machine, and the trials that cannot run."""
+"""Preflight: the requirements of a plan on hosts and on this machine, and the trials that cannot run."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _facts(**more: object) -> HostFacts:
     return HostFacts(**{**known, **more})  # type: ignore[arg-type]
 
 
-def test_what_a_plan_needs_comes_from_the_recipes_it_uses() -> None:
+def test_the_requirements_of_a_plan_are_those_of_its_recipes() -> None:
     needs = host_needs(PLAN, CATALOGUE)
     assert {"iperf3", "nuttcp", "tcpdump", "python3", "ethtool"} <= needs["src"].names("program")
     assert "nuttcp" not in needs["rtr"].names("program")
@@ -61,7 +61,7 @@ def test_what_a_plan_needs_comes_from_the_recipes_it_uses() -> None:
     )
 
 
-def test_the_control_of_a_single_flow_is_needed_too() -> None:
+def test_the_congestion_control_of_a_single_flow_is_required_too() -> None:
     flows = (RESOLVED.flows[0].model_copy(update={"cc": "bbr"}), RESOLVED.flows[1])
     needs = host_needs(
         plan_of([trial("newreno", 1, RESOLVED.model_copy(update={"flows": flows}))]), CATALOGUE
@@ -75,7 +75,7 @@ def test_a_testbed_that_has_everything_gives_no_finding() -> None:
 
 
 @pytest.mark.parametrize(
-    ("facts", "said"),
+    ("facts", "message"),
     [
         ({"cc_offered": ("cubic",)}, "src: no congestion control newreno (2 trials); it has: cubic"),
         (
@@ -89,24 +89,26 @@ def test_a_testbed_that_has_everything_gives_no_finding() -> None:
         ),
     ],
 )
-def test_what_is_missing_is_named_and_stops_the_trials(facts: dict[str, object], said: str) -> None:
+def test_a_missing_requirement_is_reported_and_blocks_the_trials(
+    facts: dict[str, object], message: str
+) -> None:
     findings = find_missing(PLAN, CATALOGUE, {"src": _facts(**facts)}, Policy())
-    assert any(str(finding).startswith(said) for finding in findings), [str(f) for f in findings]
+    assert any(str(finding).startswith(message) for finding in findings), [str(f) for f in findings]
     assert list(blocked_trials(findings)) == [one.id for one in PLAN.trials]
 
 
-def test_a_clock_that_is_off_is_reported_but_stops_nothing() -> None:
+def test_a_wrong_clock_is_reported_but_blocks_no_trial() -> None:
     findings = find_missing(PLAN, CATALOGUE, {"src": _facts(clock_offset_s=-2.5)}, Policy())
     assert [finding.stops for finding in findings] == [False]
     assert "-2.500 s" in str(findings[0])
 
 
-def test_only_the_trials_that_ask_for_what_is_missing_are_blocked() -> None:
+def test_only_the_trials_with_a_missing_requirement_are_blocked() -> None:
     blocked = blocked_trials(find_missing(TWO_CCS, CATALOGUE, dict.fromkeys(HOSTS, _facts()), Policy()))
     assert blocked == {key: ["src: no congestion control cdg"] for key in ("cdg-r1-6", "cdg-r2-6")}
 
 
-def test_a_plan_that_cannot_run_as_a_whole_is_refused_unless_a_part_is_enough() -> None:
+def test_a_plan_with_blocked_trials_is_refused_unless_a_partial_run_is_allowed() -> None:
     findings = find_missing(TWO_CCS, CATALOGUE, dict.fromkeys(HOSTS, _facts()), Policy())
     with pytest.raises(TestbedError, match="the other 2 of 4 trials can run: --allow-partial runs them"):
         require_runnable(TWO_CCS, {"lab": findings}, False, TWO_CCS.ids)
@@ -129,7 +131,7 @@ def _space(results: Path, size: int, floor_bytes: int = 0) -> list[Finding]:
 def test_reserved_disk_space_is_not_available_to_trials(tmp_path: Path) -> None:
     (finding,) = _space(tmp_path, 1, floor_bytes=10**18)
     assert finding.what.endswith(" free, of which free_space reserves 1000000TB")
-    assert _space(tmp_path, 0, floor_bytes=10**18) == [], "what is whole leaves nothing"
+    assert _space(tmp_path, 0, floor_bytes=10**18) == [], "a complete campaign needs no space"
     facts = dict.fromkeys(HOSTS, _facts())
     policy = Policy(ONE_ATTEMPT.model_copy(update={"free_space": facts["src"].disk_free_bytes}))
     found = find_missing(PLAN, CATALOGUE, facts, policy)
@@ -147,7 +149,7 @@ def test_results_that_this_disk_cannot_hold_are_refused_with_numbers_and_a_remed
         require_runnable(PLAN, {"lab": [finding]}, True, PLAN.ids)
 
 
-def test_trials_that_differ_only_in_sizes_share_their_needs() -> None:
+def test_trials_that_differ_only_in_window_sizes_share_their_requirements() -> None:
     windows = [
         RESOLVED.model_copy(
             update={
@@ -188,49 +190,49 @@ OFFERED = HostFacts(
 )
 
 
-def _said(**lacking: object) -> list[str]:
+def _reported(**lacking: object) -> list[str]:
     facts = HostFacts(**{**OFFERED.__dict__, **lacking})
     return [str(finding) for finding in find_missing(DEMANDING, CATALOGUE, {"src": facts}, Policy())]
 
 
-def test_a_host_that_offers_all_that_recipes_ask_by_their_headers_gives_no_finding() -> None:
-    assert _said() == []
+def test_a_host_that_meets_all_requirements_in_recipe_headers_gives_no_finding() -> None:
+    assert _reported() == []
 
 
-def test_a_missing_tracepoint_of_a_logger_is_named() -> None:
-    assert _said(tracepoints=()) == [
+def test_a_missing_tracepoint_of_a_logger_is_reported() -> None:
+    assert _reported(tracepoints=()) == [
         "src: no tracepoint tcp:tcp_probe (1 trial); use logger tcp-info, which the host can run"
     ]
 
 
-def test_an_interface_without_ring_or_flow_control_is_named() -> None:
-    assert _said(rings=("eth2",)) == ["src: no transmit ring (for txd) at eth1 (1 trial); it has: eth2"]
-    assert _said(pauses=()) == ["src: no adjustable flow control at eth1 (1 trial); it has: none"]
+def test_an_interface_without_adjustable_ring_or_flow_control_is_reported() -> None:
+    assert _reported(rings=("eth2",)) == ["src: no transmit ring (for txd) at eth1 (1 trial); it has: eth2"]
+    assert _reported(pauses=()) == ["src: no adjustable flow control at eth1 (1 trial); it has: none"]
 
 
-def test_a_parameter_that_a_loaded_module_lacks_is_named_and_one_not_loaded_is_not_judged() -> None:
+def test_a_missing_parameter_of_a_loaded_module_is_reported_and_an_unloaded_module_is_not_judged() -> None:
     lacking = {"cdg": ("use_ineff", "window")}
-    assert _said(cc_parameters=lacking) == [
+    assert _reported(cc_parameters=lacking) == [
         "src: the congestion control cdg has no parameter betta (1 trial); it has: use_ineff, window"
     ]
-    assert _said(cc_parameters={}) == []
+    assert _reported(cc_parameters={}) == []
 
 
-FREE = {"os": "freebsd", "release": "13.2"}
-FREEBSD = {name: host.model_copy(update=FREE) for name, host in RESOLVED.hosts.items()}
+FREEBSD_13 = {"os": "freebsd", "release": "13.2"}
+FREEBSD = {name: host.model_copy(update=FREEBSD_13) for name, host in RESOLVED.hosts.items()}
 SIFTR = LoggerPlan(logger="siftr", host="src", interface="em0", interval_s=None)
 
 
-def test_a_freebsd_host_without_siftr_is_found_before_a_trial_that_logs_with_it() -> None:
+def test_a_freebsd_host_without_siftr_is_reported_for_trials_with_the_logger_siftr() -> None:
     resolved = RESOLVED.model_copy(update={"hosts": FREEBSD, "loggers": (SIFTR,)})
     plan = plan_of([trial("newreno", 1, resolved)])
     programs = host_needs(plan, CATALOGUE)["src"].names("program")
     known = HostFacts(
         "src", tools=dict.fromkeys(programs, ""), cc_offered=("newreno",), disk_free_bytes=10**9
     )
-    said = [str(finding) for finding in find_missing(plan, CATALOGUE, {"src": known}, Policy())]
-    assert "src: no kernel feature siftr (1 trial); it has: none" in said
-    assert not any("congestion control" in one for one in said)
+    reported = [str(finding) for finding in find_missing(plan, CATALOGUE, {"src": known}, Policy())]
+    assert "src: no kernel feature siftr (1 trial); it has: none" in reported
+    assert not any("congestion control" in one for one in reported)
 
 
 def test_a_router_whose_fq_pie_drops_forwarded_packets_is_refused_with_the_reason() -> None:
@@ -241,26 +243,26 @@ def test_a_router_whose_fq_pie_drops_forwarded_packets_is_refused_with_the_reaso
     resolved = RESOLVED.model_copy(update={"hosts": FREEBSD, "path": path, "loggers": ()})
     plan = plan_of([trial("newreno", 1, resolved)])
     known = HostFacts("rtr", qdiscs=("codel", "dummynet", "ipfw"), disk_free_bytes=10**9)
-    said = [str(finding) for finding in find_missing(plan, CATALOGUE, {"rtr": known}, Policy())]
+    reported = [str(finding) for finding in find_missing(plan, CATALOGUE, {"rtr": known}, Policy())]
     assert (
         "rtr: no kernel feature fq_pie (1 trial); fq_pie of FreeBSD 14.0 and later drops every packet that a router "
         "forwards, so it is not used there; use fq_codel or pie; it has: codel, dummynet, ipfw"
-    ) in said
+    ) in reported
     known = replace(known, qdiscs=(*known.qdiscs, "fq_pie"))
     assert not any(
         "fq_pie" in str(finding) for finding in find_missing(plan, CATALOGUE, {"rtr": known}, Policy())
     )
 
 
-def test_trials_that_another_testbed_can_run_are_not_stopped() -> None:
+def test_trials_that_another_testbed_can_run_are_not_blocked() -> None:
     lacks = Finding("src", "no congestion control cdg", "it has: reno", True, ("cdg-1", "cdg-2"))
     assert combine_findings({"left": [lacks]}) == [lacks]
-    (told,) = combine_findings({"left": [lacks], "right": []})
-    assert (told.host, told.stops) == ("left: src", False)
-    assert "they run on another testbed" in str(told)
+    (finding,) = combine_findings({"left": [lacks], "right": []})
+    assert (finding.host, finding.stops) == ("left: src", False)
+    assert "they run on another testbed" in str(finding)
 
 
-def test_what_no_testbed_can_run_stops_the_trials_and_names_each_testbed() -> None:
+def test_trials_that_no_testbed_can_run_are_blocked_with_a_finding_for_each_testbed() -> None:
     lacks = Finding("src", "no congestion control cdg", "it has: reno", True, ("cdg-1", "cdg-2"))
     found = combine_findings({"left": [lacks], "right": [replace(lacks, host="alpha", trials=("cdg-2",))]})
     assert [(one.host, one.stops, one.trials) for one in found] == [
@@ -271,6 +273,6 @@ def test_what_no_testbed_can_run_stops_the_trials_and_names_each_testbed() -> No
     assert list(blocked_trials(found)) == ["cdg-2"]
 
 
-def test_what_this_machine_lacks_is_reported_once_for_several_testbeds() -> None:
+def test_a_requirement_that_this_machine_does_not_meet_is_reported_once_for_several_testbeds() -> None:
     here = Finding(HERE, "no disk", "free some", True)
     assert combine_findings({"left": [here], "right": [here]}) == [here]

@@ -22,11 +22,11 @@ PLAN = plan_of([trial("newreno"), trial("newreno", 2)])
 
 @pytest.fixture
 def templates(tmp_path: Path) -> Path:
-    """A copy of all recipes, to be changed."""
+    """A copy of all recipes, which a test may change."""
     return Path(shutil.copytree(ROOT / "templates", tmp_path / "templates"))
 
 
-def _standing(folder: Path, plan: Plan, recorded: object, done: bool = True) -> ResumePoint:
+def _resume_point(folder: Path, plan: Plan, recorded: object, done: bool = True) -> ResumePoint:
     (folder / "provenance.json").write_text(json.dumps({"recipes": recorded}))
     known = {one.id: "done" for one in plan.trials} if done else {}
     return ResumePoint(folder, compare(plan, plan, known), fold(()), Pick().of(plan))
@@ -41,29 +41,31 @@ def test_the_recipes_of_a_plan_include_those_of_queues_and_included_files(templa
 
 
 @pytest.mark.parametrize("name", ["linux/aqm/pfifo.sh.j2", "linux/program/tcp_info.py"])
-def test_a_recipe_that_was_changed_since_is_named_where_results_stand(
+def test_a_recipe_that_changed_since_a_campaign_ran_is_reported_if_there_are_results(
     templates: Path, tmp_path: Path, name: str
 ) -> None:
     catalogue = Catalogue(templates)
-    standing = _standing(tmp_path, PLAN, recipe_digests(PLAN, catalogue))
-    assert changed_recipes(PLAN, standing, catalogue) == []
+    resume = _resume_point(tmp_path, PLAN, recipe_digests(PLAN, catalogue))
+    assert changed_recipes(PLAN, resume, catalogue) == []
     with (templates / name).open("a") as file:
         file.write("\n# another one\n")
-    assert changed_recipes(PLAN, standing, catalogue) == [name]
-    nothing_stands = _standing(tmp_path, PLAN, {name: "0"}, done=False)
-    assert changed_recipes(PLAN, nothing_stands, catalogue) == ()
+    assert changed_recipes(PLAN, resume, catalogue) == [name]
+    without_results = _resume_point(tmp_path, PLAN, {name: "0"}, done=False)
+    assert changed_recipes(PLAN, without_results, catalogue) == ()
 
 
-def test_a_recipe_that_no_trial_uses_may_change(templates: Path, tmp_path: Path) -> None:
+def test_a_changed_recipe_that_no_trial_uses_is_not_reported(templates: Path, tmp_path: Path) -> None:
     catalogue = Catalogue(templates)
-    standing = _standing(tmp_path, PLAN, recipe_digests(PLAN, catalogue))
+    resume = _resume_point(tmp_path, PLAN, recipe_digests(PLAN, catalogue))
     (templates / "linux" / "aqm" / "codel.sh.j2").write_text("another one")
-    assert changed_recipes(PLAN, standing, catalogue) == []
+    assert changed_recipes(PLAN, resume, catalogue) == []
 
 
-def test_a_campaign_that_recorded_no_recipes_has_no_changed_ones(templates: Path, tmp_path: Path) -> None:
-    standing = _standing(tmp_path, PLAN, None)
-    assert changed_recipes(PLAN, standing, Catalogue(templates)) == ()
+def test_no_changed_recipe_is_reported_for_a_campaign_that_recorded_none(
+    templates: Path, tmp_path: Path
+) -> None:
+    resume = _resume_point(tmp_path, PLAN, None)
+    assert changed_recipes(PLAN, resume, Catalogue(templates)) == ()
 
 
 def test_a_campaign_can_run_on_a_controller_without_git(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,14 +33,14 @@ PATHS = {name: f"/usr/sbin/{name}" for name in ("tc", "ip", "tee", "timeout", "n
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)
-def test_the_example_of_a_command_is_one_that_its_line_allows(pattern: str) -> None:
-    (asked,) = allowed_commands([pattern], *LENA)
-    assert re.fullmatch(asked.arguments, " ".join(asked.example))
-    assert "<" not in asked.arguments
+def test_the_example_of_a_command_matches_the_sudoers_line_of_the_command(pattern: str) -> None:
+    (command,) = allowed_commands([pattern], *LENA)
+    assert re.fullmatch(command.arguments, " ".join(command.example))
+    assert "<" not in command.arguments
 
 
 @pytest.mark.skipif(shutil.which("visudo") is None, reason="no visudo here")
-def test_sudo_takes_the_lines_of_all_recipes(tmp_path: Path) -> None:
+def test_visudo_accepts_the_sudoers_lines_of_all_recipes(tmp_path: Path) -> None:
     file = tmp_path / "sudoers"
     paths = {one.program: f"/usr/bin/{one.program}" for one in allowed_commands(PATTERNS, *LENA)}
     file.write_text("".join(f"{one.line('lena', paths)}\n" for one in allowed_commands(PATTERNS, *LENA)))
@@ -78,7 +78,7 @@ ESCAPES = [
 
 
 @pytest.mark.parametrize("command", ESCAPES)
-def test_no_line_allows_what_leads_to_more(command: str) -> None:
+def test_no_sudoers_line_allows_a_command_that_gives_more_rights(command: str) -> None:
     program, _, arguments = command.partition(" ")
     allowing = [
         one.pattern
@@ -88,7 +88,7 @@ def test_no_line_allows_what_leads_to_more(command: str) -> None:
     assert allowing == []
 
 
-def test_what_another_program_starts_stands_by_its_full_path() -> None:
+def test_a_program_that_another_program_starts_is_written_with_its_full_path() -> None:
     started, signalled = (
         one.line("lena", PATHS)
         for one in allowed_commands(lasting_commands(["nice -n -5 tcpdump -w -"]), *LENA)
@@ -101,31 +101,31 @@ def test_what_another_program_starts_stands_by_its_full_path() -> None:
 
 
 @pytest.mark.parametrize(
-    ("pattern", "said"),
+    ("pattern", "message"),
     [("tc <anything>", "unknown <anything>"), (f"tc {'a' * 1100}", "longer than the 1024 characters")],
 )
-def test_a_pattern_that_sudo_could_not_take_is_refused(pattern: str, said: str) -> None:
-    with pytest.raises(ValueError, match=said):
+def test_a_pattern_that_sudo_would_not_accept_is_refused(pattern: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         checked_pattern(pattern)
 
 
-def test_a_refused_command_is_named_with_the_line_that_is_missing() -> None:
+def test_a_refused_command_is_reported_with_the_missing_sudoers_line() -> None:
     facts = HostFacts("src", sudo=parse_sudo("user lena\npath ip /usr/sbin/ip\n"))
     what, remedy = refusal("command as root", "ip tcp_metrics flush", ("eth1",), facts)
     assert what == "sudo -n ip tcp_metrics flush is refused to lena"
     assert remedy == "sudoers lacks: lena ALL=(root) NOPASSWD: /usr/sbin/ip ^tcp_metrics flush$"
 
 
-def test_root_is_asked_for_no_line() -> None:
+def test_a_host_with_a_login_of_root_needs_no_sudoers_line() -> None:
     assert parse_sudo("") is None
     lines = list(sudoers_lines({"src": []}, {"src": []}, {"src": HostFacts("src")}))
     assert lines[-1] == "# root logs in at src; no line is needed"
 
 
-def test_lines_tell_what_only_root_can_do_and_what_is_not_installed() -> None:
+def test_tasks_for_root_alone_and_missing_programs_are_comments_among_the_sudoers_lines() -> None:
     facts = {"src": HostFacts("src", sudo=Sudo("lena", {"ip": "/usr/sbin/ip"}, ()))}
-    asked: list[SudoCommand] = allowed_commands(["ip tcp_metrics flush", "iw dev"], *LENA)
-    lines = list(sudoers_lines({"src": asked}, {"src": ["wlan: reads debugfs"]}, facts))
+    commands: list[SudoCommand] = allowed_commands(["ip tcp_metrics flush", "iw dev"], *LENA)
+    lines = list(sudoers_lines({"src": commands}, {"src": ["wlan: reads debugfs"]}, facts))
     assert lines[-3:] == [
         "# only root can do wlan: reads debugfs",
         "lena ALL=(root) NOPASSWD: /usr/sbin/ip ^tcp_metrics flush$",
@@ -133,12 +133,12 @@ def test_lines_tell_what_only_root_can_do_and_what_is_not_installed() -> None:
     ]
 
 
-TOLD = """
+RUN_AS_USER_4242 = """
 import os, sys
 os.setgroups([]); os.setgid(4242); os.setuid(4242)
 os.execvp("sh", ["sh", "-c", sys.argv[1]])
 """
-PRIVATE = """
+OWN_ETC_FILES = """
 mount -t tmpfs own /mnt && cp /etc/passwd /etc/shadow /mnt/ &&
 echo 'lena:x:4242:4242::/tmp:/bin/sh' >>/mnt/passwd && echo 'lena:*:19000:0:99999:7:::' >>/mnt/shadow &&
 printf %s "$1" >/mnt/sudoers && chmod 440 /mnt/sudoers &&
@@ -149,8 +149,8 @@ exec python3 -c "$2" "$3"
 
 
 def as_lena(sudoers: str, script: str) -> str:
-    """Run a script as a user to whom sudo allows what the lines say, all of it in files of this test's own."""
-    command = ["unshare", "--mount", "sh", "-c", PRIVATE, "sh", sudoers, TOLD, script]
+    """Run a script as user lena, with these sudoers lines, in a mount namespace with its own files in /etc."""
+    command = ["unshare", "--mount", "sh", "-c", OWN_ETC_FILES, "sh", sudoers, RUN_AS_USER_4242, script]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
@@ -159,28 +159,30 @@ def as_lena(sudoers: str, script: str) -> str:
 needs_sudo = pytest.mark.skipif(
     os.geteuid() != 0 or shutil.which("sudo") is None, reason="needs root, to become another user, and sudo"
 )
-ASKED = allowed_commands(["ip tcp_metrics flush", "tee /proc/sys/net/ipv4/tcp_[a-z_]+"], *LENA)
-ASKED += allowed_commands(lasting_commands(["nice -n -5 sleep [0-9]+"]), *LENA)
-FOUND = {name: shutil.which(name) or name for name in ("ip", "tee", "timeout", "nice", "sleep", "pkill")}
+COMMANDS = allowed_commands(["ip tcp_metrics flush", "tee /proc/sys/net/ipv4/tcp_[a-z_]+"], *LENA)
+COMMANDS += allowed_commands(lasting_commands(["nice -n -5 sleep [0-9]+"]), *LENA)
+PROGRAM_PATHS = {
+    name: shutil.which(name) or name for name in ("ip", "tee", "timeout", "nice", "sleep", "pkill")
+}
 
 
-def granted(sudoers: str) -> tuple[str, ...]:
-    sudo = next(fact for fact in facts_of(CATALOGUE, "linux", [], [], ASKED) if fact.name == "sudo")
-    told: Sudo = sudo.parse(as_lena(sudoers, sudo.command))
-    assert told.user == "lena"
-    return told.allowed
+def allowed_to_lena(sudoers: str) -> tuple[str, ...]:
+    sudo = next(fact for fact in facts_of(CATALOGUE, "linux", [], [], COMMANDS) if fact.name == "sudo")
+    granted_sudo: Sudo = sudo.parse(as_lena(sudoers, sudo.command))
+    assert granted_sudo.user == "lena"
+    return granted_sudo.allowed
 
 
 @needs_sudo
-def test_sudo_is_known_to_allow_what_its_lines_say() -> None:
-    lines = [f"{one.line('lena', FOUND)}\n" for one in ASKED]
-    assert granted("".join(lines)) == tuple(one.pattern for one in ASKED)
-    assert granted(lines[0] + "lena ALL=(ALL:ALL) ALL\n" + lines[1])[:2] == tuple(
-        o.pattern for o in ASKED[:2]
+def test_the_fact_sudo_lists_the_commands_that_the_sudoers_lines_allow() -> None:
+    lines = [f"{one.line('lena', PROGRAM_PATHS)}\n" for one in COMMANDS]
+    assert allowed_to_lena("".join(lines)) == tuple(one.pattern for one in COMMANDS)
+    assert allowed_to_lena(lines[0] + "lena ALL=(ALL:ALL) ALL\n" + lines[1])[:2] == tuple(
+        o.pattern for o in COMMANDS[:2]
     )
-    assert granted("lena ALL=(ALL) NOPASSWD: ALL\n") == tuple(one.pattern for one in ASKED)
-    assert granted(lines[1]) == (ASKED[1].pattern,)
-    assert granted("") == ()
+    assert allowed_to_lena("lena ALL=(ALL) NOPASSWD: ALL\n") == tuple(one.pattern for one in COMMANDS)
+    assert allowed_to_lena(lines[1]) == (COMMANDS[1].pattern,)
+    assert allowed_to_lena("") == ()
 
 
 PRELUDE = CATALOGUE.recipe("step", "prelude", "linux").render(
@@ -192,8 +194,8 @@ AWAIT = "running() { pgrep -f '^[^ ]*/sleep 5017' -u root >/dev/null; }\nawait 1
 
 @needs_sudo
 @pytest.mark.parametrize("end", ["halt long; await_end long; tell long", "await_end long", SWEEP])
-def test_what_lasts_as_root_is_ended_by_the_user_who_started_it(end: str) -> None:
-    lines = "".join(f"{one.line('lena', FOUND)}\n" for one in ASKED)
+def test_a_long_running_command_as_root_can_be_stopped_by_the_user_who_started_it(end: str) -> None:
+    lines = "".join(f"{one.line('lena', PROGRAM_PATHS)}\n" for one in COMMANDS)
     start = "launch_root long 60 long.out nice -n -5 sleep 5017\n"
     gone = 'left() { ! pgrep -f "sleep 5017" -u root; }\nawait 5 left || fail "it still runs"\n'
     script = f"{PRELUDE}{start}{AWAIT}{end}\n{gone}rm -rf /tmp/samovar-test-lena\n"
@@ -202,28 +204,28 @@ def test_what_lasts_as_root_is_ended_by_the_user_who_started_it(end: str) -> Non
 
 
 @needs_sudo
-def test_settings_and_batches_of_another_user_go_through_sudo_line_by_line() -> None:
+def test_an_ordinary_user_s_batch_of_commands_runs_through_sudo_line_by_line() -> None:
     script = (
         f"{PRELUDE}(printf 'tcp_metrics flush\\nlink show\\n' | batch ip -force) 2>&1\n"
         "echo 'tcp_metrics flush' | batch ip && echo flushed\nrm -rf /tmp/samovar-test-lena\n"
     )
-    said = as_lena(f"{ASKED[0].line('lena', FOUND)}\n", script)
+    said = as_lena(f"{COMMANDS[0].line('lena', PROGRAM_PATHS)}\n", script)
     assert said.splitlines()[-1] == "flushed"
     assert "a password is required" in said
 
 
 @needs_sudo
 @pytest.mark.parametrize(
-    "laid",
+    "preparation",
     ["mkdir -m 777 {folder}", "ln -s /usr {folder}", "mkdir -m 777 {folder}-x && ln -s {folder}-x {folder}"],
 )
-def test_a_folder_that_another_account_has_laid_out_is_not_entered(tmp_path: Path, laid: str) -> None:
+def test_a_folder_or_link_that_another_account_made_is_not_entered(tmp_path: Path, preparation: str) -> None:
     tmp_path.chmod(0o755)
     for parent in tmp_path.parents:
         if parent != Path("/tmp") and parent.owner() == "root" and str(parent).startswith("/tmp/"):
             parent.chmod(0o755)
     folder = tmp_path / "samovar"
-    subprocess.run(["sh", "-c", laid.format(folder=folder)], check=True)
+    subprocess.run(["sh", "-c", preparation.format(folder=folder)], check=True)
     prelude = CATALOGUE.recipe("step", "prelude", "linux").render(
         "script", {"folder": f"{folder}/campaign/trial", "campaign": "privilege-test"}
     )
@@ -234,7 +236,7 @@ def test_a_folder_that_another_account_has_laid_out_is_not_entered(tmp_path: Pat
 
 
 @needs_sudo
-def test_root_makes_nothing_in_a_folder_of_another_account(tmp_path: Path) -> None:
+def test_root_writes_nothing_into_a_folder_of_another_account(tmp_path: Path) -> None:
     folder = tmp_path / "samovar"
     folder.mkdir()
     os.chown(folder, 4242, 4242)

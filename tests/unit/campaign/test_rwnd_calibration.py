@@ -1,4 +1,4 @@
-"""Receive windows that depend on a buffer: the arithmetic, the probe, and its programs."""
+"""Calibration of receive windows: the buffer that gives a window, the probe, and its programs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def scripts_of(resolved: Resolved = RESOLVED) -> TrialScripts:
 
 
 @pytest.mark.parametrize("target", TARGETS)
-def test_a_share_of_the_fitted_buffer_is_exactly_the_window(target: int) -> None:
+def test_the_window_of_the_fitted_buffer_is_exactly_the_requested_window(target: int) -> None:
     probe = replace(TO_DST, window_bytes=target)
     target = window_floor(target)
     buffers = {ratio: fit_buffers({probe: ratio})["dst"] for ratio in range(1, WHOLE)}
@@ -45,7 +45,7 @@ def test_a_share_of_the_fitted_buffer_is_exactly_the_window(target: int) -> None
 
 
 @pytest.mark.parametrize("buffer_bytes", [67_108_864, 79_013, 1_580_247, 4 * 9_999_000 + 1_048_576])
-def test_the_share_is_derived_from_the_window_of_a_buffer(buffer_bytes: int) -> None:
+def test_the_share_of_a_buffer_that_the_window_has_is_derived_from_both(buffer_bytes: int) -> None:
     ratios = range(1, WHOLE)
     assert [window_share(buffer_bytes * ratio // WHOLE, buffer_bytes) for ratio in ratios] == list(ratios)
 
@@ -66,9 +66,9 @@ def test_a_host_gets_the_buffer_with_which_no_window_exceeds_the_requested_one()
 
 def test_a_requested_window_is_probed_once_for_each_pair_of_addresses() -> None:
     flows = (flow("bulk"), flow("more", start_s=1.0), flow("calls", "voip"))
-    asked = window_probes(scripts_of(RESOLVED.model_copy(update={"flows": flows})))
-    assert asked == (replace(TO_DST, window_bytes=9_999_000),)
-    assert asked[0].target_bytes == window_floor(9_999_000) == 9_998_848
+    probes = window_probes(scripts_of(RESOLVED.model_copy(update={"flows": flows})))
+    assert probes == (replace(TO_DST, window_bytes=9_999_000),)
+    assert probes[0].target_bytes == window_floor(9_999_000) == 9_998_848
     dst = RESOLVED.hosts["dst"].model_copy(update={"rwnd_bytes": None})
     free = RESOLVED.model_copy(update={"hosts": {**RESOLVED.hosts, "dst": dst}})
     assert window_probes(scripts_of(free)) == ()
@@ -88,7 +88,7 @@ def test_the_window_of_a_flow_overrides_that_of_its_host() -> None:
     assert window_probes(scripts_of(RESOLVED.model_copy(update={"flows": (own,)})))[0].window_bytes == 50_000
 
 
-def test_a_system_whose_recipe_fits_no_buffer_is_not_probed() -> None:
+def test_a_receiver_whose_recipe_cannot_fit_the_buffer_is_not_probed() -> None:
     dst = RESOLVED.hosts["dst"].model_copy(update={"os": "freebsd"})
     hosts = {**RESOLVED.hosts, "dst": dst}
     assert window_probes(scripts_of(RESOLVED.model_copy(update={"hosts": hosts}))) == ()
@@ -100,13 +100,13 @@ def test_the_probe_uses_a_port_that_no_flow_uses() -> None:
     assert "172.16.11.2 5303 " in render_window_probe(scripts, TO_DST, 15, {}).send
 
 
-def test_both_ends_forget_the_tcp_metrics_of_the_probe() -> None:
+def test_both_ends_flush_the_tcp_metrics_of_the_probe() -> None:
     texts = render_window_probe(scripts_of(), TO_DST, 15, {"src": {}, "dst": {}})
     assert all("tcp_metrics flush" in text for text in (texts.send, texts.collect))
     assert "tcp_metrics flush" not in texts.receive
 
 
-def test_a_buffer_is_fitted_once_though_a_host_has_two_windows() -> None:
+def test_the_buffer_of_a_host_with_two_windows_is_fitted_once() -> None:
     flows = (flow(), flow().model_copy(update={"from_address": "172.16.10.9", "rwnd_bytes": 50_000}))
     script = render_fit(scripts_of(RESOLVED.model_copy(update={"flows": flows})), "dst", 1_000_000)
     size = "1000000"
@@ -114,7 +114,7 @@ def test_a_buffer_is_fitted_once_though_a_host_has_two_windows() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "ratio", "why"),
+    ("output", "ratio", "why"),
     [
         ("window 200000 67108864 1448\n", 0, ""),
         ("window 42467328 67108864 1448\n", 162, ""),
@@ -127,14 +127,14 @@ def test_a_buffer_is_fitted_once_though_a_host_has_two_windows() -> None:
         ("", None, "dst: the connection reported no window"),
     ],
 )
-def test_the_share_is_read_from_the_receiver_s_report_or_the_reason_why_there_is_none(
-    said: str, ratio: int | None, why: str
+def test_the_share_or_the_reason_for_its_absence_is_read_from_the_receiver_s_output(
+    output: str, ratio: int | None, why: str
 ) -> None:
-    probed = parse_window(TO_DST, said)
+    probed = parse_window(TO_DST, output)
     assert (probed.ratio, probed.left_out) == (ratio, why)
 
 
-def here(scripts: TrialScripts, text: str) -> str:
+def run_here(scripts: TrialScripts, text: str) -> str:
     """Run a script on this machine."""
     text = text.replace(scripts.folder, "$SAMOVAR_TEST_FOLDER")
     done = subprocess.run(["/bin/sh"], input=text, capture_output=True, text=True, timeout=60, check=False)
@@ -150,9 +150,9 @@ def test_the_programs_of_the_probe_report_the_receiver_s_window_and_buffer(
     scripts, limit_s = scripts_of(), 10.0
     probe = replace(TO_DST, source="127.0.0.1", address="127.0.0.1", mss_bytes=mss_bytes)
     texts = render_window_probe(scripts, probe, limit_s, {})
-    assert here(scripts, texts.receive) == ""
-    assert here(scripts, texts.send) == ""
-    found = re.fullmatch(r"window (\d+) (\d+) (\d+)\n", here(scripts, texts.collect))
+    assert run_here(scripts, texts.receive) == ""
+    assert run_here(scripts, texts.send) == ""
+    found = re.fullmatch(r"window (\d+) (\d+) (\d+)\n", run_here(scripts, texts.collect))
     assert found
     assert min(map(int, found.groups())) > 0
     assert int(found[3]) <= (mss_bytes or 65_536)
@@ -165,7 +165,9 @@ def test_a_sender_without_a_receiver_reports_the_reason(
     monkeypatch.setenv("SAMOVAR_TEST_FOLDER", str(tmp_path / "base" / "campaign" / "trial"))
     scripts = scripts_of()
     texts = render_window_probe(scripts, replace(TO_DST, source="127.0.0.1", address="127.0.0.1"), 1.0, {})
-    assert here(scripts, texts.send) == "left out: ConnectionRefusedError: [Errno 111] Connection refused\n"
+    assert (
+        run_here(scripts, texts.send) == "left out: ConnectionRefusedError: [Errno 111] Connection refused\n"
+    )
 
 
 def test_a_receiver_that_cannot_listen_reports_the_reason_and_leaves_nothing(
@@ -174,7 +176,9 @@ def test_a_receiver_that_cannot_listen_reports_the_reason_and_leaves_nothing(
     monkeypatch.setenv("SAMOVAR_TEST_FOLDER", str(tmp_path / "base" / "campaign" / "trial"))
     scripts = scripts_of()
     texts = render_window_probe(scripts, replace(TO_DST, address="203.0.113.1"), 1.0, {})
-    assert here(scripts, texts.receive) == "left out: OSError: [Errno 99] Cannot assign requested address\n"
+    assert (
+        run_here(scripts, texts.receive) == "left out: OSError: [Errno 99] Cannot assign requested address\n"
+    )
     assert list((tmp_path / "base" / "campaign" / "trial").iterdir()) == []
 
 
@@ -186,21 +190,21 @@ def test_a_receiver_without_a_sender_is_ended_and_leaves_nothing(
     scripts = scripts_of()
     texts = render_window_probe(scripts, replace(TO_DST, address="127.0.0.1"), 10.0, {})
     receive = texts.receive.removesuffix("exit 0\n")
-    said = here(scripts, receive + 'cat window.pid; ls /proc/"$(cat window.pid)"/comm\n')
-    process = Path("/proc") / said.split()[0]
+    output = run_here(scripts, receive + 'cat window.pid; ls /proc/"$(cat window.pid)"/comm\n')
+    process = Path("/proc") / output.split()[0]
     assert process.exists()
-    here(scripts, texts.abandon)
+    run_here(scripts, texts.abandon)
     assert not process.exists()
     assert list(folder.iterdir()) == []
 
 
 @pytest.mark.parametrize("end", ["receive", "send"])
-def test_an_end_without_python3_is_left_out(
+def test_an_end_without_python3_reports_that_the_probe_is_left_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: str
 ) -> None:
     monkeypatch.setenv("SAMOVAR_TEST_FOLDER", str(tmp_path / "base" / "campaign" / "trial"))
     scripts = scripts_of()
     text = getattr(render_window_probe(scripts, TO_DST, 1.0, {}), end)
-    assert here(scripts, text.replace("-v python3", "-v python3-of-elsewhere")) == (
+    assert run_here(scripts, text.replace("-v python3", "-v python3-of-elsewhere")) == (
         "left out: there is no python3\n"
     )

@@ -43,9 +43,9 @@ def run_shard(
     samovar: str = "1.0",
     plan: Plan = PLAN,
 ) -> Path:
-    """Write the campaign of a shard whose controller was killed in the trial after the first `trials` of it.
+    """Write the campaign of a shard; with `trials`, the controller was killed after so many trials.
 
-    The first trial has an interrupted attempt before it completes.
+    The first trial has an interrupted attempt before its complete one.
     """
     own = of_shard(shard, plan)
     sources = {"experiment.yaml": b"experiment: x\n", "testbed.yaml": b"testbed: lab\n"}
@@ -128,7 +128,7 @@ def test_more_shards_than_replicates_are_refused() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "2", "0/2", "3/2", "1/0", "1/2/3", "a/b", "01/2", "-1/2", "1 /2"])
-def test_another_text_is_not_a_shard(text: str) -> None:
+def test_a_shard_must_be_given_as_its_number_and_the_number_of_shards(text: str) -> None:
     with pytest.raises(DefinitionError, match=r"not a shard; must be NUMBER/SHARDS, .*such as 2/4"):
         Shard.parse(text)
 
@@ -140,7 +140,7 @@ def test_the_plan_of_a_shard_has_all_trials_and_differs_from_the_whole_plan_in_o
     assert Plan.from_json(of_shard("2/4").to_json()).shard == "2/4"
 
 
-def test_a_pick_within_a_shard_has_trials_of_both(tmp_path: Path) -> None:
+def test_a_pick_within_a_shard_has_the_trials_that_are_in_both(tmp_path: Path) -> None:
     picked = Pick(only=("cc=cubic",)).of(of_shard("2/4"))
     assert picked.text == "shard 2/4, cc=cubic"
     assert [PLAN.find(id_).replicate for id_ in picked.ids] == [2]
@@ -173,7 +173,7 @@ def merged(shards: list[Path], *, force: bool = False) -> Merged:
     return merge_shards(shards, shards[0].parent.parent, force)
 
 
-def test_a_merged_campaign_is_that_of_the_whole_plan_and_knows_where_each_trial_ran(
+def test_a_merged_campaign_is_one_of_the_whole_plan_and_records_the_node_of_each_trial(
     shards: list[Path], tmp_path: Path
 ) -> None:
     folder = merged(shards).folder
@@ -196,7 +196,7 @@ def test_a_merged_campaign_is_that_of_the_whole_plan_and_knows_where_each_trial_
     assert any("n2" in line for line in status_lines(status, 100, every_trial=True))
 
 
-def test_the_merged_trials_are_those_of_the_shards_with_their_earlier_attempts(shards: list[Path]) -> None:
+def test_a_merged_campaign_links_to_the_files_of_all_trials_and_earlier_attempts(shards: list[Path]) -> None:
     folder = merged(shards).folder
     for shard in shards:
         for ran in (*shard.glob("trials/*"), *shard.glob("set-aside/*")):
@@ -209,14 +209,14 @@ def test_the_merged_trials_are_those_of_the_shards_with_their_earlier_attempts(s
     assert [file.read_text() for file in measured] == ['"n1"', '"n2"']
 
 
-def test_shards_that_were_merged_before_give_the_same_campaign(shards: list[Path]) -> None:
+def test_merging_the_same_shards_again_returns_the_existing_campaign(shards: list[Path]) -> None:
     first = merged(shards)
     second = merged(shards[::-1])
     assert (first.is_new, second.is_new) == (True, False)
     assert second.folder == first.folder
 
 
-def test_shards_outside_the_results_folder_are_merged_into_it_once(
+def test_shards_outside_the_results_folder_are_merged_into_one_campaign_there(
     shards: list[Path], tmp_path: Path
 ) -> None:
     results = tmp_path / "project" / "results"
@@ -278,7 +278,7 @@ def test_a_shard_that_is_missing_is_named_and_force_merges_the_others(tmp_path: 
     assert list(left) == list(Shard(3, 2).ids(PLAN))
 
 
-def twice(shards: list[Path]) -> None:
+def same_shard_twice(shards: list[Path]) -> None:
     copy = shards[1].with_name(f"{shards[1].name}-copy")
     shutil.copytree(shards[1], copy)
     shards.append(copy)
@@ -323,7 +323,7 @@ def trace_is_a_link(shards: list[Path]) -> None:
     trace.symlink_to("/etc/hostname")
 
 
-def no_trial(shards: list[Path]) -> None:
+def removed_trial(shards: list[Path]) -> None:
     shutil.rmtree(next(shards[0].glob("trials/*/")))
 
 
@@ -332,16 +332,16 @@ def changed_journal(shards: list[Path]) -> None:
     file.write_bytes(file.read_bytes().replace(b'"attempt": 2', b'"attempt": 3'))
 
 
-def no_journal(shards: list[Path]) -> None:
+def removed_journal(shards: list[Path]) -> None:
     (shards[0] / JOURNAL).unlink()
 
 
-def archived(shards: list[Path]) -> None:
+def archived_traces(shards: list[Path]) -> None:
     (shards[0] / ARCHIVE).touch()
 
 
-BAD: list[tuple[Callable[[list[Path]], None], str]] = [
-    (twice, r"-copy: shard 2/2 was run twice, also in .*; name only one of the two"),
+UNMERGEABLE: list[tuple[Callable[[list[Path]], None], str]] = [
+    (same_shard_twice, r"-copy: shard 2/2 was run twice, also in .*; name only one of the two"),
     (whole_campaign, r"not a shard; must be a campaign that `fab run x --shard 1/2` made"),
     (other_division, r"shard 2/4, but .* is shard 1/2; must be shards of one division, such as 1/2 and 2/2"),
     (other_plan, r"its plan differs from that of .*; must be shards of one plan"),
@@ -353,15 +353,15 @@ BAD: list[tuple[Callable[[list[Path]], None], str]] = [
     ),
     (truncated_trace, r"trials/.*/trace: changed since it was written; not merged"),
     (trace_is_a_link, r"trials/.*/trace: is no longer a plain file; not merged"),
-    (no_trial, r"trials/.*/SHA256SUMS: missing; not merged"),
+    (removed_trial, r"trials/.*/SHA256SUMS: missing; not merged"),
     (changed_journal, r"journal.jsonl:\d+: the lines before it have changed"),
-    (no_journal, r"journal.jsonl is missing; must be a campaign that has started"),
-    (archived, r"its traces are archived; `fab archive .* --restore` restores them"),
+    (removed_journal, r"journal.jsonl is missing; must be a campaign that has started"),
+    (archived_traces, r"its traces are archived; `fab archive .* --restore` restores them"),
 ]
 
 
-@pytest.mark.parametrize(("spoil", "message"), BAD, ids=lambda one: getattr(one, "__name__", ""))
-def test_what_cannot_be_merged_is_refused_in_a_sentence_and_stays_as_it_is(
+@pytest.mark.parametrize(("spoil", "message"), UNMERGEABLE, ids=lambda one: getattr(one, "__name__", ""))
+def test_shards_that_cannot_be_merged_are_refused_with_the_reason_and_not_changed(
     shards: list[Path], spoil: Callable[[list[Path]], None], message: str
 ) -> None:
     spoil(shards)

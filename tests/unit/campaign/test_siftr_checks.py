@@ -1,4 +1,4 @@
-"""SIFTR logs of FreeBSD 13.2 and 14.0: a trial's complete log, and lines of another."""
+"""Check SIFTR logs: the complete log of a trial on FreeBSD 14.0, and some lines of a log of FreeBSD 13.2."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def test_the_two_formats_with_27_and_28_columns_are_distinguished_by_the_header(
     assert "hz" not in read_siftr(WHOLE).header
 
 
-def test_windows_count_once_a_connection_is_established() -> None:
-    """The window of a SYN is not scaled, and the state of a connection that answers one is below 4."""
+def test_windows_count_only_after_a_connection_is_established() -> None:
+    """While a connection is being established, its state is below 4 and windows in SYN segments are not scaled."""
     first = CUT[1].split(",")
     shut = ",".join([*first[:14], "3", *first[15:]])
     assert read_siftr([CUT[0], shut]).windows == {}
@@ -57,7 +57,7 @@ def test_a_log_that_was_cut_off_has_no_footer(tmp_path: Path) -> None:
     assert failed(WHOLE[1:], tmp_path)[0] == "SIFTR log at src: requested complete, observed without header"
 
 
-def test_lines_that_are_missing_are_counted(tmp_path: Path) -> None:
+def test_missing_lines_of_a_log_are_counted(tmp_path: Path) -> None:
     assert failed(CUT, tmp_path) == ["lines of the SIFTR log at src: requested 102867, observed 11"]
     assert failed(CUT, tmp_path, packets_per_line=10) == []
 
@@ -69,7 +69,9 @@ def total(footer: str) -> str:
 @pytest.mark.parametrize(
     ("old", "new"), [("siftrver=1.3.0", "siftrver=2.5"), ("siftrver=1.3.0", "siftrver=1.3.0\trec_fmt=b")]
 )
-def test_a_log_of_an_unknown_version_is_not_taken_for_another(old: str, new: str, tmp_path: Path) -> None:
+def test_a_log_of_an_unknown_version_is_reported_and_one_with_a_further_header_field_is_not(
+    old: str, new: str, tmp_path: Path
+) -> None:
     found = failed([WHOLE[0].replace(old, new), *WHOLE[1:]], tmp_path)
     assert found == (
         []
@@ -78,7 +80,9 @@ def test_a_log_of_an_unknown_version_is_not_taken_for_another(old: str, new: str
     )
 
 
-def test_packets_without_memory_are_lost_and_those_without_a_socket_are_not(tmp_path: Path) -> None:
+def test_packets_skipped_for_lack_of_memory_are_lost_and_packets_without_a_socket_are_not(
+    tmp_path: Path,
+) -> None:
     assert "num_inbound_skipped_pkts_inpcb=0" not in WHOLE[-1]
     footer = WHOLE[-1].replace("skipped_pkts_malloc=0", "skipped_pkts_malloc=3", 1)
     assert failed([*WHOLE[:-1], footer], tmp_path) == [
@@ -102,7 +106,7 @@ def test_a_log_with_a_damaged_footer_is_reported_as_unreadable(damaged: str, tmp
 
 
 @pytest.mark.parametrize(
-    ("asked", "size_bytes", "wrong"),
+    ("rwnd_bytes", "size_bytes", "wrong"),
     [
         (None, None, []),
         (1_600_000, None, []),
@@ -112,9 +116,9 @@ def test_a_log_with_a_damaged_footer_is_reported_as_unreadable(damaged: str, tmp
     ],
 )
 def test_the_largest_window_that_a_sender_saw_is_compared_with_the_requested_one(
-    asked: int | None, size_bytes: int | None, wrong: list[str], tmp_path: Path
+    rwnd_bytes: int | None, size_bytes: int | None, wrong: list[str], tmp_path: Path
 ) -> None:
-    values = {"port": 5201, "rwnd_bytes": asked, "size_bytes": size_bytes}
+    values = {"port": 5201, "rwnd_bytes": rwnd_bytes, "size_bytes": size_bytes}
     flow = RESOLVED.flows[0].model_copy(update=values)
     hosts = {**RESOLVED.hosts, "dst": RESOLVED.hosts["dst"].model_copy(update={"rwnd_bytes": None})}
     resolved = RESOLVED.model_copy(update={"flows": (flow,), "hosts": hosts})
@@ -129,7 +133,7 @@ def test_the_largest_window_that_a_sender_saw_is_compared_with_the_requested_one
     [
         ({"traffic_over": {"src": DISABLED_S - 0.35}}, "after the traffic"),
         ({"traffic_over": {"src": DISABLED_S + 7.28}}, "disabled 7.28 s before the end of the traffic"),
-        # The controller's clock is used where the host's own time is unknown: no earlier than its error allows.
+        # Without the host's own time, the controller's clock is used, and the error of its offset is tolerated.
         ({"t_end_s": DISABLED_S + 2.1, "clocks": CLOCK}, "after the traffic"),
         ({"t_end_s": DISABLED_S + 9, "clocks": CLOCK}, "disabled 7.00 s before the end of the traffic"),
         ({}, "unknown: the clock of this host was not read"),
@@ -138,7 +142,7 @@ def test_the_largest_window_that_a_sender_saw_is_compared_with_the_requested_one
 def test_siftr_must_be_enabled_until_the_traffic_is_over(
     tmp_path: Path, fields: dict[str, Any], observed: str
 ) -> None:
-    """On FreeBSD 14.0-STABLE, SIFTR was switched off 7.28 s early: its log is consistent all the same."""
+    """FreeBSD 14.0-STABLE once switched SIFTR off 7.28 s early, and its log was consistent nevertheless."""
     trace = tmp_path / "src-siftr.csv.gz"
     trace.write_bytes(gzip.compress("".join(WHOLE).encode()))
     checks = {one.name: one for one in check_siftr_log(evidence_of(**fields), "src", trace)}
@@ -146,7 +150,7 @@ def test_siftr_must_be_enabled_until_the_traffic_is_over(
     assert (check.observed, check.ok, check.severity) == (observed, "before" not in observed, "invalid")
 
 
-def test_a_time_without_a_fraction_may_have_been_rounded_up(tmp_path: Path) -> None:
+def test_an_end_of_the_traffic_in_whole_seconds_may_have_been_rounded_up(tmp_path: Path) -> None:
     trace = tmp_path / "src-siftr.csv.gz"
     trace.write_bytes(gzip.compress("".join(WHOLE).encode()))
     over_s = float(int(DISABLED_S)) + 1

@@ -39,7 +39,7 @@ SAMPLES = "t_ns,src,dst,dport,cc,snd_wnd_bytes\n"
 ROW = "1,172.16.10.2,172.16.11.2,{port},{cc},{window}\n"
 
 
-def test_a_state_is_read_from_lines_and_blanks_count_as_one() -> None:
+def test_a_state_is_read_from_lines_with_consecutive_blanks_reduced_to_one() -> None:
     assert parse_state("a=1\nnot a state line\nb= 4096\t16384  4194304 \nc=\n") == {
         "a": "1",
         "b": "4096 16384 4194304",
@@ -66,7 +66,7 @@ def test_a_host_that_was_not_restored_differs_in_the_keys_that_changed() -> None
 
 
 def ended(text: str, **fields: Any) -> Evidence:
-    """Make evidence of a trial with one capture, whose host src printed this when its programs were stopped."""
+    """Make evidence of a trial with one capture, whose host src printed this text when its programs stopped."""
     capture = CapturePlan(host="src", interface="eth1", snaplen_bytes=96)
     evidence = evidence_of(resolved=RESOLVED.model_copy(update={"captures": (capture,)}), **fields)
     evidence.add_program_endings({"src": ScriptResult("src", "stop", "", 0, text.encode(), b"", 0.0, 0.1)})
@@ -135,7 +135,7 @@ def test_a_generator_that_failed_or_never_ended_makes_the_trial_invalid(
     assert reasons == (f"exit code of bulk-client at src: requested 0, observed {observed}",)
 
 
-def test_what_ended_the_traffic_early_makes_the_trial_invalid() -> None:
+def test_each_failure_that_stops_the_traffic_early_makes_the_trial_invalid() -> None:
     requests = {
         "failed": "generators at src: requested run to their end",
         "lost": "loggers at src: requested record until the traffic has ended",
@@ -150,7 +150,9 @@ def test_what_ended_the_traffic_early_makes_the_trial_invalid() -> None:
 
 
 @pytest.mark.parametrize(("late_s", "observed"), [(0.05, "50.0 ms late"), (-0.25, "250.0 ms early")])
-def test_a_start_is_compared_by_the_clock_of_the_client_s_host(late_s: float, observed: str) -> None:
+def test_the_start_time_of_a_flow_is_compared_by_the_clock_of_its_client_s_host(
+    late_s: float, observed: str
+) -> None:
     clocks = {"src": ClockOffset("src", 7.0, 0.001)}
     evidence = evidence_of(clocks=clocks, t_start_s=100.0, started={"late-client": 109.5 + late_s})
     (check,) = check_start_times(evidence)
@@ -265,26 +267,26 @@ DATA = "1,172.16.10.2,44025,172.16.11.2,5001,{cc},65152,{acked}\n"
 
 
 @pytest.mark.parametrize(
-    ("asked", "rows", "verdict"),
+    ("requested", "rows", "verdict"),
     [
         ("cubic", CONTROL + DATA.format(cc="cubic", acked=266_469), "valid"),
         ("cubic", CONTROL + DATA.format(cc="reno", acked=266_469), "invalid"),
-        ("cubic", CONTROL, "valid"),  # the data came and went between two samples
+        ("cubic", CONTROL, "valid"),  # the data connection opened and closed between two samples
         ("newreno", CONTROL + DATA.format(cc="cubic", acked=266_469), "invalid"),
     ],
 )
-def test_a_flow_with_a_control_of_its_own_is_judged_by_the_connection_that_carries_its_data(
-    tmp_path: Path, asked: str, rows: str, verdict: str
+def test_a_flow_with_its_own_congestion_control_is_judged_by_its_data_connection(
+    tmp_path: Path, requested: str, rows: str, verdict: str
 ) -> None:
     """A control connection, such as iperf3's on the port of its flow, has the host's congestion control."""
     trace = tmp_path / "traces" / "src-tcp-info.csv.gz"
     trace.parent.mkdir()
     trace.write_bytes(gzip.compress((CONNECTION + rows).encode()))
-    evidence = evidence_of(tmp_path, with_flow(flow().model_copy(update={"cc": asked})))
+    evidence = evidence_of(tmp_path, with_flow(flow().model_copy(update={"cc": requested})))
     assert verdict_of(check_tcp_info(evidence))[0] == verdict
 
 
-def test_a_window_above_what_was_asked_is_invalid_and_one_far_below_suspect(tmp_path: Path) -> None:
+def test_a_window_above_the_requested_one_is_invalid_and_one_far_below_is_suspect(tmp_path: Path) -> None:
     assert _sockets(tmp_path, ROW.format(port=5001, cc="reno", window=10_000_000))[0] == "invalid"
     assert _sockets(tmp_path, ROW.format(port=5001, cc="reno", window=8_000_000))[0] == "suspect"
 
@@ -298,10 +300,10 @@ def test_a_window_above_what_was_asked_is_invalid_and_one_far_below_suspect(tmp_
         (1_000, 1500, 0),
     ],
 )
-def test_a_window_of_few_segments_may_lack_the_last(
+def test_a_window_of_few_segments_may_be_one_segment_smaller_than_requested(
     rwnd_bytes: int, mtu_bytes: int | None, least_bytes: int
 ) -> None:
-    """At MTU 1500, 10 KB hold six segments of 1448 bytes, of which Linux from 6.7 on offers five until one is lost."""
+    """10 KB hold six segments of 1448 bytes; Linux 6.7 and later offer five of them until a segment is lost."""
     receiver = RESOLVED.hosts["dst"].model_copy(update={"rwnd_bytes": rwnd_bytes, "mtu_bytes": mtu_bytes})
     resolved = RESOLVED.model_copy(update={"hosts": {**RESOLVED.hosts, "dst": receiver}})
     evidence, bulk = evidence_of(resolved=resolved), RESOLVED.flows[0]
@@ -339,7 +341,7 @@ def test_a_flow_that_may_be_short_or_use_other_ports_needs_no_samples(
     assert verdict_of(check_tcp_info(evidence)) == ("valid", ())
 
 
-def test_a_flow_that_a_stop_rule_did_not_let_begin_needs_no_samples(tmp_path: Path) -> None:
+def test_a_flow_that_did_not_start_because_of_a_stop_rule_needs_no_samples(tmp_path: Path) -> None:
     trace = tmp_path / "traces" / "src-tcp-info.csv.gz"
     trace.parent.mkdir()
     trace.write_bytes(gzip.compress(SAMPLES.encode()))
@@ -349,12 +351,12 @@ def test_a_flow_that_a_stop_rule_did_not_let_begin_needs_no_samples(tmp_path: Pa
     assert len(list(check_tcp_info(evidence_of(tmp_path, with_flow(flow()), halted=halted)))) == 1
 
 
-def test_samples_belong_to_a_flow_by_the_port_of_its_server_at_either_end(tmp_path: Path) -> None:
+def test_samples_are_assigned_to_a_flow_by_its_server_port_at_either_end(tmp_path: Path) -> None:
     trace = tmp_path / "traces" / "src-tcp-info.csv.gz"
     trace.parent.mkdir()
     rows = [
         "1,172.16.10.2,5001,172.16.11.2,40000,reno,9000,1\n",
-        "2,172.16.10.2,5001,172.16.11.2,40000,,9000,1\n",  # a socket that is closing has none
+        "2,172.16.10.2,5001,172.16.11.2,40000,,9000,1\n",  # a closing socket has no congestion control
         "3,172.16.10.2,5001,172.16.11.2,40000,reno,,\n",
         "4,172.16.10.2,22,172.16.11.2,40000,cubic,9999999,1\n",
         "5,172.16.10.3,5001,172.16.11.2,40000,cubic,9999999,1\n",
@@ -369,7 +371,7 @@ def test_samples_belong_to_a_flow_by_the_port_of_its_server_at_either_end(tmp_pa
 @pytest.mark.parametrize(
     "content", [b"", b"no gzip at all", gzip.compress(b"a,b\n1,2\n"), gzip.compress(b"x")[:15]]
 )
-def test_a_trace_that_cannot_be_read_fails_the_trial_not_the_campaign(tmp_path: Path, content: bytes) -> None:
+def test_an_unreadable_trace_makes_the_trial_invalid(tmp_path: Path, content: bytes) -> None:
     trace = tmp_path / "traces" / "src-tcp-info.csv.gz"
     trace.parent.mkdir()
     trace.write_bytes(content)

@@ -29,14 +29,14 @@ def test_a_trace_is_read_line_by_line(tmp_path: Path) -> None:
         assert list(lines) == ["t_ns,value\n", "1,a\ufffd\n", "2,b"]
 
 
-def test_zeros_without_an_end_are_refused_at_the_longest_line(tmp_path: Path) -> None:
+def test_a_line_above_the_length_limit_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "bomb.csv.gz"
     file.write_bytes(gzip.compress(bytes(2 * LONGEST_LINE_BYTES)))
     with open_lines(file) as lines, pytest.raises(ValueError, match="a line of more than 1048576 bytes"):
         list(lines)
 
 
-def test_lines_that_unpack_to_far_more_than_a_trace_are_refused(tmp_path: Path) -> None:
+def test_a_trace_that_unpacks_to_far_more_than_its_compressed_size_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "bomb.csv.gz"
     file.write_bytes(gzip.compress((b"0" * 99_999 + b"\n") * 400))
     with (
@@ -54,14 +54,14 @@ def test_the_trace_of_an_idle_queue_is_accepted(tmp_path: Path) -> None:
         assert sum(1 for _ in lines) == 100_000
 
 
-def test_too_long_an_output_of_a_generator_is_refused(tmp_path: Path) -> None:
+def test_an_output_of_a_generator_above_the_size_limit_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "iperf.out.gz"
     file.write_bytes(gzip.compress(bytes(LONGEST_TEXT_BYTES + 1), 9))
     with pytest.raises(ValueError, match="unpacks to more than"):
         read_text(file)
 
 
-def test_a_trace_that_unpacks_to_too_much_fails_a_check(tmp_path: Path) -> None:
+def test_a_trace_with_a_line_above_the_length_limit_fails_a_check(tmp_path: Path) -> None:
     file = tmp_path / "traces" / "rtr-queue.csv.gz"
     file.parent.mkdir()
     header = (

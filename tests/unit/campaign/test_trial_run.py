@@ -1,4 +1,4 @@
-"""Running a trial on hosts that only print states: what is recorded, and what is restored after a failure."""
+"""Run trials on fake hosts that only print states: the journal, and the restoration of hosts after failures."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ from tests.unit.campaign.answering_hosts import (
     Answer,
     AnsweringSession,
     AnsweringSessions,
-    as_before,
     full_state,
+    unchanged_answer,
 )
 from tests.unit.plan_values import plan_of, trial
 from tests.unit.trials import TRIAL
@@ -61,7 +61,7 @@ def run(folder: Path, sessions: AnsweringSessions) -> Summary:
 
 def test_a_state_that_was_not_read_completely_is_not_recorded(folder: Path) -> None:
     def answer(host: str, step: str) -> str:
-        return "" if (host, step) == ("dst", "read") else as_before(host, step)
+        return "" if (host, step) == ("dst", "read") else unchanged_answer(host, step)
 
     for _ in range(2):
         (reasons,) = run(folder, AnsweringSessions(answer)).failed.values()
@@ -75,17 +75,22 @@ def test_a_recorded_state_that_recipes_cannot_restore_is_a_problem_of_its_host_o
         for host, state in (("src", {}), ("dst", full_state("dst"))):
             journal.append("state-read", 1.0, id=ID, host=host, state=state)
     restored = Restored()
-    sessions = AnsweringSessions(as_before)
+    sessions = AnsweringSessions(unchanged_answer)
     restore_campaign(folder, "lab", sessions, CATALOGUE, {}, silent, ONE_ATTEMPT, restored)
     assert list(restored.hosts.values()) == [("dst",)]
     (problem,) = restored.problems
     assert problem.startswith(f"src: its state before trial {ID} cannot be restored: ")
-    summary = run(folder, AnsweringSessions(as_before))
+    summary = run(folder, AnsweringSessions(unchanged_answer))
     assert list(summary.quarantined) == ["src"]
 
 
-def test_a_host_whose_settings_differ_at_read_back_again_and_again_is_quarantined(tmp_path: Path) -> None:
-    plan, sessions = plan_of([trial("cubic"), trial("cdg"), trial("cubic", 2)]), AnsweringSessions(as_before)
+def test_a_host_whose_settings_repeatedly_differ_from_the_requested_ones_is_quarantined(
+    tmp_path: Path,
+) -> None:
+    plan, sessions = (
+        plan_of([trial("cubic"), trial("cdg"), trial("cubic", 2)]),
+        AnsweringSessions(unchanged_answer),
+    )
     policy = Policy(ONE_ATTEMPT.model_copy(update={"quarantine": 2}))
     setup = TestbedSetup("lab", plan, sessions, policy=policy)
     folder = begin_campaign(plan, tmp_path, {}, silent)
@@ -151,7 +156,7 @@ def test_a_trial_whose_controller_was_killed_ends_on_the_testbed_on_which_it_ran
         journal.append("trial-started", 2.0, id=plan.ids[0], attempt=1, testbed="right")
     (folder / "in-progress" / plan.ids[0]).mkdir(parents=True)
     setups = [
-        TestbedSetup(name, plan, AnsweringSessions(as_before), {id_: ["no"] for id_ in plan.ids})
+        TestbedSetup(name, plan, AnsweringSessions(unchanged_answer), {id_: ["no"] for id_ in plan.ids})
         for name in ("left", "right")
     ]
     CampaignRun(folder, plan, {}, Pick().of(plan), setups, CATALOGUE, silent).run(
@@ -166,19 +171,19 @@ def test_a_trial_whose_controller_was_killed_ends_on_the_testbed_on_which_it_ran
 
 
 def failing_in(step: str, error: Callable[[str], BaseException]) -> Answer:
-    """Answer like hosts whose state never changes, one of which cannot do a step."""
+    """Return the answers of hosts whose states never change, except that this step at src raises the error."""
 
     def answer(host: str, now: str) -> str | BaseException:
         if host == "src" and now == "look":
             return "src-eth1.pcap.gz\n"
         if host == "src" and now == "pack":
             return f"{'0' * 64}  src-eth1.pcap.gz\n100000 src-eth1.pcap.gz\n"
-        return error(host) if (host, now) == ("src", step) else as_before(host, now)
+        return error(host) if (host, now) == ("src", step) else unchanged_answer(host, now)
 
     return answer
 
 
-def test_no_room_for_the_files_of_an_interrupted_trial_leaves_no_host_changed(
+def test_a_full_disk_at_the_end_of_an_interrupted_trial_leaves_no_host_changed(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fetch, "free_here", lambda folder: 1_000)
@@ -206,7 +211,7 @@ def test_an_interrupt_during_the_clean_up_of_a_failed_trial_leaves_no_host_chang
             return RemoteError(host, "set", 1, "no")
         if (host, step) == ("dst", "sweep") and (interrupt := next(interrupts, None)):
             return interrupt
-        return as_before(host, step)
+        return unchanged_answer(host, step)
 
     with pytest.raises(KeyboardInterrupt):
         run(folder, AnsweringSessions(answer))
@@ -240,7 +245,7 @@ def test_a_recipe_that_cannot_be_rendered_in_a_trial_fails_only_this_trial(
         raise RecipeError(problem)
 
     monkeypatch.setattr(TrialScripts, "wanted", wanted)
-    assert run(folder, AnsweringSessions(as_before)).failed == {ID: (problem,)}
+    assert run(folder, AnsweringSessions(unchanged_answer)).failed == {ID: (problem,)}
     assert read_state(folder).clean
 
 
@@ -268,7 +273,7 @@ def test_an_error_when_the_traffic_starts_stops_the_other_hosts(
     assert set(stopped_in_time) == {True}
 
 
-def test_traffic_has_its_lead_after_the_event_of_its_phase_however_long_that_takes(tmp_path: Path) -> None:
+def test_the_traffic_starts_a_full_lead_time_after_the_event_of_its_phase_is_emitted(tmp_path: Path) -> None:
     emitted_s: list[float] = []
 
     def emit(event: Event) -> None:
@@ -284,6 +289,11 @@ def test_traffic_has_its_lead_after_the_event_of_its_phase_however_long_that_tak
 
 def test_the_traffic_of_a_failed_trial_is_no_overhead(tmp_path: Path) -> None:
     sessions = AnsweringSessions(as_before)
+def test_the_traffic_of_a_failed_trial_does_not_count_as_overhead(tmp_path: Path) -> None:
+    def none(id_: str) -> TrialScripts:
+        raise AssertionError(id_)
+
+    sessions = AnsweringSessions(unchanged_answer)
     context = CampaignContext(tmp_path, sessions, CATALOGUE, lambda *_, **__: None, silent)
     one = TrialRun(context, PLAN.trials[0], 1, BootSettings(context, no_scripts), Calibration(context))
     one.folder.mkdir(parents=True)
@@ -292,7 +302,7 @@ def test_the_traffic_of_a_failed_trial_is_no_overhead(tmp_path: Path) -> None:
     assert result.overhead_s < 3600.0
 
 
-def test_a_damaged_manifest_is_named_with_what_to_do(tmp_path: Path) -> None:
+def test_a_damaged_manifest_is_reported_with_a_remedy(tmp_path: Path) -> None:
     (tmp_path / "trials" / ID).mkdir(parents=True)
     (tmp_path / "trials" / ID / "manifest.json").write_text('{"outcome": "comp')
     with pytest.raises(
@@ -303,7 +313,7 @@ def test_a_damaged_manifest_is_named_with_what_to_do(tmp_path: Path) -> None:
 
 def test_a_damaged_calibration_is_measured_again(tmp_path: Path) -> None:
     context = CampaignContext(
-        tmp_path, AnsweringSessions(as_before), CATALOGUE, lambda *_, **__: None, silent
+        tmp_path, AnsweringSessions(unchanged_answer), CATALOGUE, lambda *_, **__: None, silent
     )
     cache.write_result(context, "key", {"ratio": 1})
     assert cache.read_result(context, "key") == {"schema": 1, "ratio": 1}
@@ -311,7 +321,7 @@ def test_a_damaged_calibration_is_measured_again(tmp_path: Path) -> None:
     assert cache.read_result(context, "key") is None
 
 
-def test_the_threshold_says_how_long_a_flow_must_last(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_threshold_duration_determines_how_long_a_flow_must_last(monkeypatch: pytest.MonkeyPatch) -> None:
     answers, scripts = iter(["ended bulk-client\n", "idle\n"]), list[str]()
     sessions = AnsweringSessions(lambda host, step: next(answers))
     sessions["src"].record = lambda done: scripts.append(done.script)

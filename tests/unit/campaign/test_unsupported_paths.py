@@ -1,4 +1,4 @@
-"""Paths that recipes cannot simulate are found before a run: the affected trials, the router, and systems that could."""
+"""Paths that recipes cannot simulate are reported before a run, with their trials, their router and a remedy."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.unit.plans import BULK, CATALOGUE, LAB, ROOT, planned, study
 
 POWERLINE = load_testbed(ROOT / "hosts" / "powerline.yaml")
 WLAN = load_testbed(ROOT / "hosts" / "wlan-wired.yaml")
-OLD = load_testbed(ROOT / "hosts" / "example-freebsd-11.yaml")
+FREEBSD_11 = load_testbed(ROOT / "hosts" / "example-freebsd-11.yaml")
 
 
 def plan_of(path: str, testbed: Testbed, factors: str = "{cc: [cubic]}") -> Plan:
@@ -41,8 +41,10 @@ def found(path: str, testbed: Testbed) -> list[Finding]:
         ("rtt: 20ms, loss: 1%, loss_burst: 3packets", "loss burst"),
     ],
 )
-def test_what_dummynet_lacks_is_refused_by_name_with_the_system_that_has_it(path: str, what: str) -> None:
-    (finding,) = found(path, OLD)
+def test_a_path_parameter_that_dummynet_lacks_is_refused_with_the_system_that_has_it(
+    path: str, what: str
+) -> None:
+    (finding,) = found(path, FREEBSD_11)
     assert finding.stops
     key = what.replace(" ", "_")
     remedy = f"e.g. cubic; accepted: a router with linux, or a path without `{key}`"
@@ -50,35 +52,35 @@ def test_what_dummynet_lacks_is_refused_by_name_with_the_system_that_has_it(path
     assert found(path, LAB) == []
 
 
-def test_only_the_trials_that_need_it_are_refused() -> None:
-    plan = plan_of("rtt: 20ms", OLD, "{path.jitter: [0ms, 1ms], cc: [newreno, cubic]}")
+def test_only_the_trials_with_a_parameter_that_dummynet_lacks_are_refused() -> None:
+    plan = plan_of("rtt: 20ms", FREEBSD_11, "{path.jitter: [0ms, 1ms], cc: [newreno, cubic]}")
     (finding,) = unsupported_paths(plan, CATALOGUE)
     asking = {trial.id for trial in plan.trials if trial.treatment["path.jitter"] == "1ms"}
     assert set(finding.trials) == asking
     assert len(asking) == len(plan.trials) / 2
 
 
-def test_a_round_trip_between_dummynet_s_steps_is_refused_and_an_odd_one_is_not() -> None:
-    (finding,) = found("rtt: 2500us", OLD)
+def test_a_round_trip_time_must_be_a_multiple_of_dummynet_s_step_and_may_be_an_odd_one() -> None:
+    (finding,) = found("rtt: 2500us", FREEBSD_11)
     assert "freebsd-11 delays in steps of 1ms, but a round trip takes 2.5ms" in finding.what
-    assert found("rtt: 3ms", OLD) == found("rtt: 2500us", LAB) == []
+    assert found("rtt: 3ms", FREEBSD_11) == found("rtt: 2500us", LAB) == []
 
 
 @pytest.mark.parametrize(
-    ("path", "said"),
+    ("path", "message"),
     [
         ("delay: {down: 1ms, up: 1ms}, jitter: 2ms", "jitter 2ms is more than the delay, 1ms"),
         ("rtt: 0ms, reorder: 1%", "reorder without a delay, but packets can only overtake delayed packets"),
     ],
 )
-def test_what_no_router_can_do_is_refused_before_any_trial(path: str, said: str) -> None:
+def test_a_path_that_no_router_can_simulate_is_refused(path: str, message: str) -> None:
     (finding,) = found(path, LAB)
-    assert said in finding.what
+    assert message in finding.what
     assert finding.host == "rtr"
 
 
 @pytest.mark.parametrize(
-    ("path", "said"),
+    ("path", "message"),
     [
         ("rate: 200Gbit, buffer: 9packets", "path: rate 200Gbit is too fast for link 'powerline'"),
         ("rate: 9Mbit, buffer: 3MB", "path: link 'powerline' queues frames"),
@@ -87,10 +89,10 @@ def test_what_no_router_can_do_is_refused_before_any_trial(path: str, said: str)
         ("rate: 9Mbit, buffer: 9packets, drift: 95%", "link 'powerline': drift is 0.95"),
     ],
 )
-def test_what_no_adapter_of_a_lab_can_be_is_refused_before_any_trial(path: str, said: str) -> None:
+def test_a_path_that_the_simulated_adapter_does_not_support_is_refused(path: str, message: str) -> None:
     text = f"experiment: study\ntestbed: powerline\npath: {{{path}}}\nduration: 9s\n{BULK}"
     (finding,) = unsupported_paths(planned(text, POWERLINE, CATALOGUE), CATALOGUE)
-    assert (finding.host, finding.what, finding.stops) == ("src", said, True)
+    assert (finding.host, finding.what, finding.stops) == ("src", message, True)
 
 
 @pytest.mark.parametrize(
@@ -109,7 +111,9 @@ def test_what_no_adapter_of_a_lab_can_be_is_refused_before_any_trial(path: str, 
         ("air.basic: [500kbit]", "link 'air1': basic_mbit is 0.5", "1 to 54"),
     ],
 )
-def test_what_a_simulated_wlan_cannot_be_is_refused(factor: str, what: str, accepted: str) -> None:
+def test_a_level_that_the_simulated_wlan_does_not_support_is_refused(
+    factor: str, what: str, accepted: str
+) -> None:
     text = f"experiment: study\ntestbed: wlan-wired\nduration: 9s\n{BULK}factors: {{{factor}}}\n"
     findings = unsupported_paths(planned(text, WLAN, CATALOGUE), CATALOGUE)
     assert [finding.what for finding in findings] == [what] * bool(what)
@@ -125,7 +129,9 @@ def test_what_a_simulated_wlan_cannot_be_is_refused(factor: str, what: str, acce
         ("air.standard: [802.11g, 802.11b], wlan.rate: [54Mbit]", "802.11b"),
     ],
 )
-def test_only_the_levels_that_a_simulated_wlan_cannot_be_are_refused(factors: str, refused: str) -> None:
+def test_only_the_trials_with_a_level_that_the_simulated_wlan_does_not_support_are_refused(
+    factors: str, refused: str
+) -> None:
     text = f"experiment: study\ntestbed: wlan-wired\nduration: 9s\n{BULK}factors: {{{factors}}}\n"
     plan = planned(text, WLAN, CATALOGUE)
     (finding,) = unsupported_paths(plan, CATALOGUE)
@@ -136,7 +142,7 @@ def test_only_the_levels_that_a_simulated_wlan_cannot_be_are_refused(factors: st
 @pytest.mark.parametrize(
     ("ranges", "source"), [(ADAPTER_RANGES, "adapter/adapter.c"), (WLAN_RANGES, "wlan/keys.c")]
 )
-def test_the_ranges_of_a_device_are_those_of_its_program(
+def test_the_ranges_of_a_simulated_device_are_those_in_its_c_program(
     ranges: Mapping[str, tuple[float, float]], source: str
 ) -> None:
     text = (ROOT / "samovar" / "lab" / "devices" / source).read_text()
@@ -145,33 +151,33 @@ def test_the_ranges_of_a_device_are_those_of_its_program(
     assert {name: found[name] for name in ranges} == ranges
 
 
-def test_settings_of_a_simulated_wlan_are_refused_where_there_is_none() -> None:
+def test_settings_of_a_simulated_wlan_are_refused_on_a_testbed_without_one() -> None:
     (finding, *_) = unsupported_paths(planned(study("factors: {air.snr: [20]}\n"), LAB, CATALOGUE), CATALOGUE)
     assert finding.what == "settings `air`, but the testbed has no simulated WLAN"
 
 
-def test_needs_of_hosts_are_reported_also_for_an_unsupported_path() -> None:
+def test_the_requirements_of_hosts_are_returned_also_for_an_unsupported_path() -> None:
     plan = plan_of("rtt: 2ms, jitter: 5ms", LAB)
     assert "tc" in host_needs(plan, CATALOGUE)["rtr"].names("program")
 
 
-def test_a_router_without_intermediate_devices_is_named() -> None:
+def test_a_router_without_the_kernel_feature_ifb_is_reported() -> None:
     plan = plan_of("rtt: 4ms", LAB)
     tools = dict.fromkeys(host_needs(plan, CATALOGUE)["rtr"].names("program"), "")
     facts = {"rtr": HostFacts("rtr", tools=tools, qdiscs=("netem", "pfifo", "tbf"), disk_free_bytes=10**12)}
-    said = [str(finding) for finding in find_missing(plan, CATALOGUE, facts, Policy())]
-    assert len(said) == 1
-    assert said[0].startswith("rtr: no kernel feature ifb (")
+    reported = [str(finding) for finding in find_missing(plan, CATALOGUE, facts, Policy())]
+    assert len(reported) == 1
+    assert reported[0].startswith("rtr: no kernel feature ifb (")
 
 
-def test_a_level_that_takes_a_reboot_asks_for_what_the_reboot_takes() -> None:
-    (name,) = (name for name, host in OLD.hosts.items() if host.role == "sender")
-    for factor, asked in (("txd: [256]", True), ("cc: [newreno]", False)):
-        needs = host_needs(planned(study(f"factors: {{{factor}}}\n"), OLD, CATALOGUE), CATALOGUE)
-        assert ("shutdown" in needs[name].names("program")) is asked
+def test_the_program_shutdown_is_required_only_for_levels_that_need_a_reboot() -> None:
+    (name,) = (name for name, host in FREEBSD_11.hosts.items() if host.role == "sender")
+    for factor, required in (("txd: [256]", True), ("cc: [newreno]", False)):
+        needs = host_needs(planned(study(f"factors: {{{factor}}}\n"), FREEBSD_11, CATALOGUE), CATALOGUE)
+        assert ("shutdown" in needs[name].names("program")) is required
 
 
-def test_a_computed_duration_that_a_generator_cannot_keep_is_refused_with_its_trials() -> None:
+def test_trials_with_a_computed_duration_that_their_generator_cannot_keep_are_refused() -> None:
     flow = "traffic: [{flow: bulk, generator: iperf3, from: sender, to: receiver, duration: 50 RTT}]\n"
     text = study("factors: {path.rtt: [10ms, 20ms, 40ms]}\n", flow)
     plan = planned(text, LAB, CATALOGUE)

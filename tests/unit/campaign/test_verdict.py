@@ -95,7 +95,7 @@ def syn(source: str, destination: str, ports: tuple[int, int], mss: int, scale: 
 
 
 def write(folder: Path, name: str, frames: Sequence[tuple[bytes, int]], snaplen: int = 96) -> Path:
-    """Write a capture as a trial leaves it."""
+    """Write these frames as a capture of a trial, cut to `snaplen` bytes each."""
     file = folder / "traces" / f"{name}.pcap.gz"
     file.parent.mkdir(exist_ok=True)
     packets = ((kept[:snaplen], size) for kept, size in frames)
@@ -104,8 +104,8 @@ def write(folder: Path, name: str, frames: Sequence[tuple[bytes, int]], snaplen:
     return file
 
 
-def sound(mss: int = 560, window: int = 39_058, ttl: int = 63) -> list[tuple[bytes, int]]:
-    """Make what the sample trial's first flow is at its receiver: a window of 9,998,848 bytes."""
+def requested_flow(mss: int = 560, window: int = 39_058, ttl: int = 63) -> list[tuple[bytes, int]]:
+    """Make the sample trial's first flow as captured at its receiver, with a window of 9,998,848 bytes."""
     up, down = (5001, 40_000), (40_000, 5001)
     return [
         syn(SRC, DST, down, 560, 7),
@@ -115,34 +115,34 @@ def sound(mss: int = 560, window: int = 39_058, ttl: int = 63) -> list[tuple[byt
     ]
 
 
-def bulk(window: int) -> list[tuple[bytes, int]]:
-    """Make the same flow with as much data as opens any window."""
-    return [*sound(window=window), *[segment(SRC, DST, (40_000, 5001), 560, ttl=63)] * 80_000]
+def large_flow(window: int) -> list[tuple[bytes, int]]:
+    """Make the same flow with enough data to open any window."""
+    return [*requested_flow(window=window), *[segment(SRC, DST, (40_000, 5001), 560, ttl=63)] * 80_000]
 
 
 TTL_AT = 14 + 8
-"""Where a frame has its time to live: in the ninth byte of its IPv4 header, RFC 791."""
+"""Offset in a frame of the time to live, which is the ninth byte of the IPv4 header (RFC 791)."""
 
 
 def before_a_router(frames: Sequence[tuple[bytes, int]]) -> list[tuple[bytes, int]]:
-    """Make of frames as they arrived what they were before one router passed them on."""
+    """Return the received frames as they were sent, with a TTL that one router has not yet reduced."""
     return [(data[:TTL_AT] + bytes([data[TTL_AT] + 1]) + data[TTL_AT + 1 :], size) for data, size in frames]
 
 
-def judged(
+def judge(
     folder: Path,
     frames: Sequence[tuple[bytes, int]],
     policy: Policy | None = None,
     sent: Sequence[tuple[bytes, int]] | None = None,
 ) -> dict[str, Check]:
-    """Judge the sample trial by what is captured at both of its ends, one router apart."""
+    """Run the capture checks on the sample trial with captures of these frames at both ends, one router apart."""
     write(folder, "src-eth1", before_a_router(frames) if sent is None else sent)
     write(folder, "dst-eth1", frames)
     return by_name(capture_checks(evidence_of(folder, policy=policy or Policy(routers={(SRC, DST): 1}))))
 
 
 def capture_checks(evidence: Evidence) -> list[Check]:
-    """Run every check that captures alone are enough for."""
+    """Run the checks that need only captures."""
     functions = (
         *(check_captures_complete, check_frame_sizes, check_competing_traffic),
         *(check_mss, check_receive_windows, check_routers),
@@ -151,25 +151,25 @@ def capture_checks(evidence: Evidence) -> list[Check]:
 
 
 def by_name(checks: list[Check]) -> dict[str, Check]:
-    """Return checks by name and host; of two with one name the failed one."""
+    """Return checks by name and host; of two checks with the same name, the failed one."""
     ordered = sorted(checks, key=lambda check: not check.ok)
     return {f"{check.name} at {check.host}": check for check in ordered}
 
 
 def captured_at_both_ends(folder: Path, policy: Policy | None = None, **fields: Any) -> Evidence:
-    """Make evidence of the sample trial with what it asks for captured at both ends."""
+    """Make evidence of the sample trial with captures of the requested flow at both ends."""
     for name in ("src-eth1", "dst-eth1"):
-        write(folder, name, sound())
+        write(folder, name, requested_flow())
     return evidence_of(folder, policy=policy, **fields)
 
 
 def failed(checks: dict[str, Check]) -> dict[str, str]:
-    """What was observed by each check that failed."""
+    """Return the observed value of each failed check, by the check's name and host."""
     return {name: check.observed for name, check in checks.items() if not check.ok}
 
 
 def test_packets_bytes_windows_and_options_are_read_from_a_capture_by_direction(tmp_path: Path) -> None:
-    capture = read_capture(write(tmp_path, "dst-eth1", sound()), 10_000)
+    capture = read_capture(write(tmp_path, "dst-eth1", requested_flow()), 10_000)
     data, answers = capture
     assert (capture.packets, capture.whole, capture.torn) == (302, True, False)
     assert (str(data), data.packets, data.payload_bytes) == (
@@ -182,16 +182,16 @@ def test_packets_bytes_windows_and_options_are_read_from_a_capture_by_direction(
 
 
 def test_a_capture_is_read_up_to_the_packet_limit(tmp_path: Path) -> None:
-    capture = read_capture(write(tmp_path, "dst-eth1", sound()), 100)
+    capture = read_capture(write(tmp_path, "dst-eth1", requested_flow()), 100)
     assert (capture.packets, capture.whole) == (100, False)
 
 
 def test_a_capture_that_ends_within_a_packet_is_torn(tmp_path: Path) -> None:
-    file = write(tmp_path, "dst-eth1", sound())
+    file = write(tmp_path, "dst-eth1", requested_flow())
     file.write_bytes(gzip.compress(gzip.decompress(file.read_bytes())[:-7]))
     capture = read_capture(file, 10_000)
     assert (capture.packets, capture.torn) == (301, True)
-    write(tmp_path, "src-eth1", sound())
+    write(tmp_path, "src-eth1", requested_flow())
     checks = {
         check.host: (check.observed, check.ok) for check in check_captures_complete(evidence_of(tmp_path))
     }
@@ -210,8 +210,8 @@ def test_a_capture_that_ends_within_a_packet_is_torn(tmp_path: Path) -> None:
     ],
 )
 def test_a_capture_that_cannot_be_read_makes_the_trial_invalid(tmp_path: Path, content: bytes) -> None:
-    write(tmp_path, "src-eth1", sound())
-    write(tmp_path, "dst-eth1", sound()).write_bytes(content)
+    write(tmp_path, "src-eth1", requested_flow())
+    write(tmp_path, "dst-eth1", requested_flow()).write_bytes(content)
     checks = check_captures_complete(evidence_of(tmp_path))
     assert [(check.host, check.ok, check.severity) for check in checks] == [
         ("src", True, "invalid"),
@@ -219,7 +219,7 @@ def test_a_capture_that_cannot_be_read_makes_the_trial_invalid(tmp_path: Path, c
     ]
 
 
-def test_a_packet_may_end_with_its_headers(tmp_path: Path) -> None:
+def test_a_captured_packet_may_consist_of_headers_only(tmp_path: Path) -> None:
     udp = bytes(12) + b"\x08\x00\x45" + bytes(8) + b"\x11" + bytes(18)
     file = tmp_path / "short.pcap.gz"
     file.write_bytes(gzip.compress(HEAD + struct.pack("<IIII", 1, 2, len(udp), len(udp)) + udp))
@@ -253,8 +253,8 @@ def test_packets_with_any_content_are_read_or_refused(
         assert data[12:15] == b"\x08\x00\x45"
 
 
-def test_a_trial_as_requested_passes_every_check_of_its_captures(tmp_path: Path) -> None:
-    checks = judged(tmp_path, sound())
+def test_captures_of_the_requested_flow_pass_every_check(tmp_path: Path) -> None:
+    checks = judge(tmp_path, requested_flow())
     assert failed(checks) == {}
     assert checks["routers on the path of flow bulk at dst"].observed == "1 (TTL 63)"
 
@@ -262,16 +262,16 @@ def test_a_trial_as_requested_passes_every_check_of_its_captures(tmp_path: Path)
 @pytest.mark.parametrize(
     ("frames", "name", "observed"),
     [
-        (sound(mss=1460), "MSS offered by dst in flow bulk at dst", "1460 B"),
-        (sound(window=40_000), "largest window offered to flow bulk at dst", "10240000 B"),
-        (bulk(window=2_000), "largest window offered to flow bulk at dst", "512000 B"),
-        ([*sound(), segment(SRC, DST, (40_000, 5001), 9000)], "largest frame in the capture at eth1 (offloads) at src", "9054 B"),
+        (requested_flow(mss=1460), "MSS offered by dst in flow bulk at dst", "1460 B"),
+        (requested_flow(window=40_000), "largest window offered to flow bulk at dst", "10240000 B"),
+        (large_flow(window=2_000), "largest window offered to flow bulk at dst", "512000 B"),
+        ([*requested_flow(), segment(SRC, DST, (40_000, 5001), 9000)], "largest frame in the capture at eth1 (offloads) at src", "9054 B"),
     ],
 )  # fmt: skip
-def test_what_differs_from_the_request_is_reported_with_the_observed_value(
+def test_a_deviation_from_the_request_is_reported_with_the_observed_value(
     tmp_path: Path, frames: list[tuple[bytes, int]], name: str, observed: str
 ) -> None:
-    assert failed(judged(tmp_path, frames))[name] == observed
+    assert failed(judge(tmp_path, frames))[name] == observed
 
 
 @pytest.mark.parametrize(
@@ -283,22 +283,26 @@ def test_what_differs_from_the_request_is_reported_with_the_observed_value(
         ("1000B", (560, 560), "560 B", True),  # the kernel offers no more than the MTU allows
     ],
 )
-def test_the_mss_that_a_flow_chooses_is_accepted(
+def test_the_mss_that_a_generator_sets_is_accepted_beside_that_of_the_mtu(
     tmp_path: Path, mss: str, offered: tuple[int, int], requested: str, ok: bool
 ) -> None:
     resolved = with_flow(RESOLVED.flows[0].model_copy(update={"parameters": {"mss": mss}}))
-    write(tmp_path, "dst-eth1", [syn(SRC, DST, (40_000, 5001), offered[0], 7), *sound(offered[1])[1:]])
+    write(
+        tmp_path, "dst-eth1", [syn(SRC, DST, (40_000, 5001), offered[0], 7), *requested_flow(offered[1])[1:]]
+    )
     by_src, by_dst = check_mss(evidence_of(tmp_path, resolved))
     assert (by_src.requested, by_src.observed, by_src.ok) == (requested, f"{offered[0]} B", ok)
     assert by_dst.ok
 
 
 @pytest.mark.parametrize(("rwnd_bytes", "least"), [(65_535, 0), (65_536, 1), (9_999_000, 8)])
-def test_the_window_scale_is_large_enough_for_the_window(tmp_path: Path, rwnd_bytes: int, least: int) -> None:
+def test_the_window_scale_must_be_large_enough_for_the_requested_window(
+    tmp_path: Path, rwnd_bytes: int, least: int
+) -> None:
     resolved = with_receiver(rwnd_bytes=rwnd_bytes)
     unscaled = segment(DST, SRC, (5001, 40_000), flags=SYN, options=struct.pack(">BBH", 2, 4, 560))
-    for answer, scale in ((sound()[1], 8), (unscaled, 0)):
-        write(tmp_path, "dst-eth1", [sound()[0], answer, *sound()[2:]])
+    for answer, scale in ((requested_flow()[1], 8), (unscaled, 0)):
+        write(tmp_path, "dst-eth1", [requested_flow()[0], answer, *requested_flow()[2:]])
         check, *_ = check_receive_windows(evidence_of(tmp_path, resolved))
         assert (check.requested, check.observed, check.ok) == (
             f"{least} or more",
@@ -308,21 +312,21 @@ def test_the_window_scale_is_large_enough_for_the_window(tmp_path: Path, rwnd_by
 
 
 def with_receiver(**changes: Any) -> Resolved:
-    """Return the sample trial with other values of its receiver."""
+    """Return the resolved values of the sample trial with these changes of its receiver."""
     return RESOLVED.model_copy(
         update={"hosts": {**RESOLVED.hosts, "dst": RESOLVED.hosts["dst"].model_copy(update=changes)}}
     )
 
 
 def test_windows_and_mss_that_a_trial_does_not_set_are_not_judged(tmp_path: Path) -> None:
-    write(tmp_path, "dst-eth1", sound(mss=1460, window=40_000))
+    write(tmp_path, "dst-eth1", requested_flow(mss=1460, window=40_000))
     evidence = evidence_of(tmp_path, with_receiver(rwnd_bytes=None, mtu_bytes=None))
     assert list(check_receive_windows(evidence)) == []
     assert [check.host for check in check_mss(evidence)] == ["src"]
 
 
 def test_a_flow_is_judged_by_the_capture_at_its_sender_if_the_receiver_has_none(tmp_path: Path) -> None:
-    write(tmp_path, "src-eth1", sound(mss=1460))
+    write(tmp_path, "src-eth1", requested_flow(mss=1460))
     evidence = evidence_of(tmp_path, policy=Policy(routers={(SRC, DST): 1}))
     checks = by_name(capture_checks(evidence))
     assert checks["MSS offered by dst in flow bulk at dst"].observed == "1460 B"
@@ -336,7 +340,7 @@ def test_a_flow_is_judged_by_the_capture_at_its_sender_if_the_receiver_has_none(
 def test_frames_are_compared_with_the_mtu_of_their_host_or_else_of_the_trial(
     tmp_path: Path, own_bytes: int | None, of_trial_bytes: int | None, requested: str | None
 ) -> None:
-    write(tmp_path, "dst-eth1", sound())
+    write(tmp_path, "dst-eth1", requested_flow())
     (tmp_path / "traces" / "src-eth1.pcap.gz").write_bytes(b"no gzip")
     resolved = with_receiver(mtu_bytes=own_bytes).model_copy(update={"mtu_bytes": of_trial_bytes})
     checks = [
@@ -352,7 +356,7 @@ def test_a_flow_is_judged_by_the_capture_at_the_interface_that_it_passes(
 ) -> None:
     captures = tuple(CapturePlan(host="dst", interface=one, snaplen_bytes=96) for one in interfaces)
     write(tmp_path, "dst-eth0", other_traffic(22))
-    write(tmp_path, "dst-eth1", sound(mss=1460, window=40_000))
+    write(tmp_path, "dst-eth1", requested_flow(mss=1460, window=40_000))
     resolved = RESOLVED.model_copy(update={"captures": captures})
     checks = capture_checks(evidence_of(tmp_path, resolved, Policy(routers={(SRC, DST): 2})))
     assert failed(by_name(checks)) == {
@@ -363,13 +367,13 @@ def test_a_flow_is_judged_by_the_capture_at_the_interface_that_it_passes(
 
 
 def test_options_that_a_capture_has_cut_off_are_not_judged(tmp_path: Path) -> None:
-    """With 68 bytes of each packet, Linux's order of options leaves out the window scale."""
+    """The first 68 bytes of a SYN from Linux lack the window scale, which is its last option."""
     options = struct.pack(">BBHBBBBII", 2, 4, 560, 4, 2, 8, 10, 1, 0) + bytes((1, 3, 3, 8))
     syns = [
         segment(*ends, flags=SYN, window=65535, options=options, ttl=63)
         for ends in ((SRC, DST, (40_000, 5001)), (DST, SRC, (5001, 40_000)))
     ]
-    frames = [*syns, *sound()[2:]]
+    frames = [*syns, *requested_flow()[2:]]
     for snaplen, names in ((68, []), (74, ["MSS offered by dst", "MSS offered by src", "window scale of"])):
         write(tmp_path, "src-eth1", before_a_router(frames), snaplen)
         write(tmp_path, "dst-eth1", frames, snaplen)
@@ -381,30 +385,32 @@ def test_options_that_a_capture_has_cut_off_are_not_judged(tmp_path: Path) -> No
         )
 
 
-def test_a_flow_that_moved_too_little_to_open_its_window_is_not_judged_by_it(tmp_path: Path) -> None:
-    assert failed(judged(tmp_path, sound(window=2_000))) == {}
+def test_the_window_of_a_flow_with_too_little_data_to_open_it_is_not_judged(tmp_path: Path) -> None:
+    assert failed(judge(tmp_path, requested_flow(window=2_000))) == {}
 
 
-def test_a_flow_on_another_path_is_found_by_its_time_to_live(tmp_path: Path) -> None:
+def test_a_flow_on_another_path_is_detected_by_its_time_to_live(tmp_path: Path) -> None:
     frames = [segment(SRC, DST, (40_000, 5001), 560, ttl=ttl) for ttl in (64, 64)]
-    observed = failed(judged(tmp_path, frames, sent=frames))
+    observed = failed(judge(tmp_path, frames, sent=frames))
     assert observed == {"routers on the path of flow bulk at dst": "0 (TTL 64)"}
 
 
 def test_routers_are_counted_from_the_sender_s_time_to_live(tmp_path: Path) -> None:
     frames = [segment(SRC, DST, (40_000, 5001), 560, ttl=ttl) for ttl in (49, 49)]
-    assert failed(judged(tmp_path, frames)) == {}
-    guessed = failed(judged(tmp_path, frames, sent=[]))
-    assert guessed == {"routers on the path of flow bulk at dst": "15 (TTL 49)"}, "from the usual ones"
+    assert failed(judge(tmp_path, frames)) == {}
+    without_sender = failed(judge(tmp_path, frames, sent=[]))
+    assert without_sender == {"routers on the path of flow bulk at dst": "15 (TTL 49)"}, (
+        "without packets at the sender, its TTL is taken as 64"
+    )
 
 
-def other_traffic(port: int, packets: int = 100, **given: Any) -> list[tuple[bytes, int]]:
+def other_traffic(port: int, packets: int = 100, **fields: Any) -> list[tuple[bytes, int]]:
     """Make traffic that belongs to no flow."""
-    return [segment(SRC, DST, (50_000, port), 560, **given) for _ in range(packets)]
+    return [segment(SRC, DST, (50_000, port), 560, **fields) for _ in range(packets)]
 
 
 def test_competing_traffic_is_reported_with_its_addresses_and_ports(tmp_path: Path) -> None:
-    found = failed(judged(tmp_path, [*sound(), *other_traffic(5999)]))
+    found = failed(judge(tmp_path, [*requested_flow(), *other_traffic(5999)]))
     assert found["competing traffic at eth1 at dst"] == (
         f"61400 B of 189724 B, most of it TCP {SRC}:50000 > {DST}:5999 (100 packets, 61400 B)"
     )
@@ -421,12 +427,12 @@ def test_competing_traffic_is_reported_with_its_addresses_and_ports(tmp_path: Pa
         [segment(SRC, "172.16.10.255", (5999, 5999), 560, protocol=17)] * 100,
         [segment(SRC, DST, (0, 0), 560, protocol=2)] * 100,
     ],
-    ids=["ssh", "ntp", "little", "arp", "multicast", "broadcast", "igmp"],
+    ids=["ssh", "ntp", "few packets", "arp", "multicast", "broadcast", "igmp"],
 )
 def test_housekeeping_and_little_traffic_do_not_count_as_competing(
     tmp_path: Path, more: list[tuple[bytes, int]]
 ) -> None:
-    assert failed(judged(tmp_path, [*sound(), *more])) == {}
+    assert failed(judge(tmp_path, [*requested_flow(), *more])) == {}
 
 
 @pytest.mark.parametrize(
@@ -485,7 +491,7 @@ def test_the_bytes_that_a_generator_counted_are_compared_with_a_capture(
 
 
 @pytest.mark.parametrize(("sent_bytes", "ok"), [(114_400, True), (250_000, False), (20_000, False)])
-def test_the_bytes_of_udp_are_compared_with_what_its_sender_sent(
+def test_the_bytes_of_a_udp_flow_are_compared_with_the_capture_at_its_sender(
     tmp_path: Path, sent_bytes: int, ok: bool
 ) -> None:
     frames = [segment(SRC, DST, (40_000, 5001), 560, protocol=17)] * 200  # 572 bytes of UDP each
@@ -502,7 +508,7 @@ def test_the_bytes_of_udp_are_compared_with_what_its_sender_sent(
     assert check.ok == ok
 
 
-def test_the_bytes_of_a_flow_are_those_in_its_generator_s_output(tmp_path: Path) -> None:
+def test_the_counted_bytes_of_a_flow_are_read_from_the_output_of_its_generator(tmp_path: Path) -> None:
     evidence = captured_at_both_ends(tmp_path)
     assert list(check_flow_bytes(evidence)) == []
     (tmp_path / "logs").mkdir()
@@ -522,7 +528,7 @@ def test_the_bytes_of_a_flow_are_those_in_its_generator_s_output(tmp_path: Path)
 def test_packets_that_the_path_duplicates_may_be_captured_twice(
     tmp_path: Path, duplicate: float | None
 ) -> None:
-    frames = [*sound(), *[segment(SRC, DST, (40_000, 5001), 560, ttl=63)] * 400]
+    frames = [*requested_flow(), *[segment(SRC, DST, (40_000, 5001), 560, ttl=63)] * 400]
     write(tmp_path, "dst-eth1", frames)
     path = (
         None
@@ -545,10 +551,10 @@ def test_packets_that_the_path_duplicates_may_be_captured_twice(
         ({}, 1_966_080, False),
     ],
 )
-def test_the_block_that_iperf3_was_writing_when_its_time_was_over_is_not_in_its_count(
+def test_a_capture_may_have_one_block_more_than_iperf3_counted_in_a_flow_with_a_duration(
     monkeypatch: pytest.MonkeyPatch, parameters: dict[str, str], size_bytes: int | None, ok: bool
 ) -> None:
-    """The counts are those of a flow of 10 s on FreeBSD 14.0-STABLE: 15 blocks of 128 KiB."""
+    """The numbers are from a flow of 10 s on FreeBSD 14.0-STABLE, in which iperf3 counted 15 blocks of 128 KiB."""
     stream = PacketStream(TCP, SRC, DST, (40000, 5001), frame_bytes=2_082_402)
     capture = CaptureSummary({(TCP, b""): stream})
     monkeypatch.setattr(Evidence, "captures_at", lambda *_, **__: [capture])
@@ -562,10 +568,10 @@ def test_the_block_that_iperf3_was_writing_when_its_time_was_over_is_not_in_its_
 @pytest.mark.parametrize(
     ("size_bytes", "oks"), [(100_000, [True, True]), (200_000, [True, False]), (500_000, [True])]
 )
-def test_a_flow_that_has_sent_its_size_is_suspect_unless_that_size_arrived(
+def test_a_flow_that_has_sent_its_requested_size_is_suspect_unless_that_size_arrived(
     tmp_path: Path, size_bytes: int, oks: list[bool]
 ) -> None:
-    """A flow that was stopped has not sent its size, and is not judged by it."""
+    """A flow that was stopped early has not sent its requested size, so the arrived size is not checked."""
     evidence = captured_at_both_ends(tmp_path)
     ends = evidence.scripts.flows[0]
     sized = replace(ends, flow=ends.flow.model_copy(update={"size_bytes": size_bytes}))
@@ -602,7 +608,7 @@ def test_the_bytes_that_a_generator_counted_are_read_from_its_output(
 
 
 @pytest.mark.parametrize("pattern", ["(", "no group", "(two) (groups)"])
-def test_a_pattern_of_a_header_holds_one_number(pattern: str) -> None:
+def test_a_count_pattern_must_be_a_regular_expression_with_one_group(pattern: str) -> None:
     with pytest.raises(ValueError, match=r"expression|one group"):
         CountPatterns(sent=pattern)
 
@@ -617,7 +623,7 @@ def test_a_pattern_of_a_header_holds_one_number(pattern: str) -> None:
         (30_000, 40, True),
     ],
 )
-def test_the_bottleneck_counts_what_arrives_or_less_while_packets_still_wait(
+def test_the_bytes_sent_by_the_bottleneck_equal_the_captured_ones_or_are_fewer_while_packets_wait(
     tmp_path: Path, sent_bytes: int, waiting: int, ok: bool
 ) -> None:
     policy = Policy(behind={"down": frozenset({DST}), "up": frozenset({SRC})})
@@ -633,7 +639,7 @@ def test_the_bottleneck_counts_what_arrives_or_less_while_packets_still_wait(
 @pytest.mark.parametrize(
     ("sent_bytes", "ok"), [(100_900_000, True), (99_100_000, True), (101_300_000, False)]
 )
-def test_a_hundredth_of_what_the_bottleneck_sent_may_be_missing(
+def test_the_bytes_sent_by_the_bottleneck_may_differ_from_the_captured_ones_by_one_percent(
     monkeypatch: pytest.MonkeyPatch, sent_bytes: int, ok: bool
 ) -> None:
     stream = PacketStream(TCP, SRC, DST, (40_000, 5001), frame_bytes=100_000_000)
@@ -646,7 +652,7 @@ def test_a_hundredth_of_what_the_bottleneck_sent_may_be_missing(
 
 def test_only_packets_that_passed_the_bottleneck_are_compared_with_its_bytes(tmp_path: Path) -> None:
     others = [segment(*ends, (1, 2), 560) for ends in ((DST, SRC), ("172.16.11.3", DST))]
-    write(tmp_path, "dst-eth1", [*sound(), *others * 2000])
+    write(tmp_path, "dst-eth1", [*requested_flow(), *others * 2000])
     policy = Policy(behind={"down": frozenset({DST, "172.16.11.3"})})
     span = CounterSpan({"queue.down": "0 0 0 0"}, {"queue.down": "123000 0 0 0"})
     (check,) = check_bottleneck_bytes(evidence_of(tmp_path, policy=policy, counters={"rtr": span}))
@@ -665,11 +671,11 @@ def test_only_packets_that_passed_the_bottleneck_are_compared_with_its_bytes(tmp
         )
 
 
-def test_the_padding_of_short_frames_is_not_compared_with_the_bytes_of_the_bottleneck(tmp_path: Path) -> None:
-    """A queue counts an ACK without options as 54 bytes; the receiver's card delivers it with 6 more."""
+def test_the_padding_of_short_frames_is_not_counted_as_bytes_through_the_bottleneck(tmp_path: Path) -> None:
+    """A queue counts an ACK without options as 54 bytes; the capture has it padded to 60 bytes."""
     headers, size = segment(DST, SRC, (5001, 40_000))
     write(tmp_path, "src-eth1", [(headers, 60)] * 20_000)
-    write(tmp_path, "dst-eth1", sound())
+    write(tmp_path, "dst-eth1", requested_flow())
     policy = Policy(behind={"down": frozenset({DST}), "up": frozenset({SRC})})
     span = CounterSpan({"queue.up": "0 0 0 0"}, {"queue.up": f"{20_000 * size} 20000 0 0"})
     (check,) = check_bottleneck_bytes(evidence_of(tmp_path, policy=policy, counters={"rtr": span}))
@@ -690,7 +696,7 @@ def test_the_padding_of_short_frames_is_not_compared_with_the_bytes_of_the_bottl
         (201, "rtr,none,0\n", "invalid"),
     ],
 )
-def test_frames_that_an_access_point_dropped_behind_the_bottleneck_are_counted_as_sent(
+def test_frames_that_an_access_point_dropped_behind_the_bottleneck_are_added_to_the_captured_ones(
     tmp_path: Path, sent_packets: int, trace: str, verdict: str
 ) -> None:
     air = LoggerPlan(logger="air", host="rtr", interface="eth1", parameters={"link": "air"})
@@ -700,7 +706,7 @@ def test_frames_that_an_access_point_dropped_behind_the_bottleneck_are_counted_a
         update={"hosts": {**RESOLVED.hosts, "rtr": router}, "loggers": (*RESOLVED.loggers, air)}
     )
     for name in ("src-eth1", "dst-eth1"):
-        write(tmp_path, name, sound())
+        write(tmp_path, name, requested_flow())
     with gzip.open(tmp_path / "traces" / "rtr-air.csv.gz", "wt") as file:
         file.write(f"station,drops,given_up\n{trace}")
     policy = Policy(behind={"down": frozenset({DST}), "up": frozenset({SRC})})
@@ -719,14 +725,14 @@ def test_frames_that_an_access_point_dropped_behind_the_bottleneck_are_counted_a
         ("other", ("rtr", "dst"), "122862 B captured downstream"),
     ],
 )
-def test_frames_count_as_dropped_on_the_wlan_of_the_receivers_only(
+def test_frames_dropped_by_access_points_count_only_on_the_wlan_of_the_receivers(
     tmp_path: Path, link: str, stations: tuple[str, ...], requested: str
 ) -> None:
     air = LoggerPlan(logger="air", host="rtr", interface="eth1", parameters={"link": link})
     wlan = WlanPlan(link="air", hosts=stations, standard="802.11g", rate_bps=None, seed=1)
     router = RESOLVED.hosts["rtr"].model_copy(update={"wlans": (wlan,)})
     resolved = RESOLVED.model_copy(update={"hosts": {**RESOLVED.hosts, "rtr": router}, "loggers": (air,)})
-    write(tmp_path, "dst-eth1", sound())
+    write(tmp_path, "dst-eth1", requested_flow())
     with gzip.open(tmp_path / "traces" / "rtr-air.csv.gz", "wt") as file:
         file.write("station,drops,given_up\nrtr,0,0\nrtr,30,10\n")
     policy = Policy(behind={"down": frozenset({DST})})
@@ -759,7 +765,7 @@ def test_a_cpu_that_counted_no_time_was_not_busy() -> None:
     ],
     ids=["two captures", "no capture", "no rate", "IPv6"],
 )
-def test_a_busy_router_is_suspect_unless_one_capture_shows_what_it_forwarded(
+def test_a_busy_router_is_suspect_unless_one_capture_shows_all_packets_that_it_forwarded(
     tmp_path: Path, behind: tuple[str, ...], rate_bps: int | None, address: str
 ) -> None:
     write_seconds(tmp_path, [1_500_000] * 8, 60_000)
@@ -788,7 +794,7 @@ def test_a_busy_router_is_suspect_if_the_capture_behind_it_cannot_be_read(tmp_pa
 
 
 def write_seconds(folder: Path, sizes: Sequence[int], packet_bytes: int) -> None:
-    """Write the capture behind the bottleneck, with IP packets of so many bytes in each second."""
+    """Write a capture behind the bottleneck; `sizes` has the bytes of its IP packets in each second."""
     file = folder / "traces" / "dst-eth1.pcap.gz"
     file.parent.mkdir()
     kept, _ = segment(SRC, DST, (40_000, 5001))
@@ -810,7 +816,7 @@ def write_seconds(folder: Path, sizes: Sequence[int], packet_bytes: int) -> None
 @pytest.mark.parametrize(
     ("sizes", "verdict", "observed"),
     [
-        # The first and the last second are not whole.
+        # The first and the last second are left out, because they may be incomplete.
         ([300_000, *[1_500_000] * 5, 60_000], "valid", "median rate per second 12 of 12 Mbit/s"),
         (
             [1_500_000, 1_500_000, *[1_200_000] * 5, 60_000],
@@ -822,7 +828,7 @@ def write_seconds(folder: Path, sizes: Sequence[int], packet_bytes: int) -> None
         ([0] * 9, "suspect", "its effect is unknown: 0 s of traffic, but the check needs 4 s"),
     ],
 )
-def test_a_busy_router_is_judged_by_whether_it_forwarded_at_the_rate_of_its_bottleneck(
+def test_a_busy_router_is_valid_if_it_forwarded_at_the_rate_of_its_bottleneck(
     tmp_path: Path, sizes: list[int], verdict: str, observed: str
 ) -> None:
     write_seconds(tmp_path, sizes, 60_000)
@@ -865,17 +871,17 @@ def test_gaps_in_the_samples_of_a_queue_are_judged_by_their_length(
     ("over_s", "observed", "ok"),
     [(2.7, "0.50 s", True), (4.9, "1.90 s", True), (7.0, "3.00 s", False), (603.5, "600.50 s", False)],
 )
-def test_a_sampler_that_hangs_before_the_end_of_the_traffic_leaves_a_gap(
+def test_the_time_from_the_last_sample_to_the_end_of_the_traffic_counts_as_a_gap(
     tmp_path: Path, over_s: float, observed: str, ok: bool
 ) -> None:
-    """A time without a fraction has been rounded up by a second."""
+    """An end of the traffic in whole seconds may be one second late, which is subtracted."""
     write_queue(tmp_path, *(f"{n * 500_000_000},eth2,pfifo,10:,1:1,0,0,{n}" for n in range(7)))
     evidence = evidence_of(tmp_path, traffic_over={"rtr": over_s})
     (check,) = (one for one in check_queue_samples(evidence) if one.name.startswith("longest gap"))
     assert (check.observed, check.ok, check.severity) == (observed, ok, "suspect")
 
 
-def test_a_profile_of_a_testbed_gives_bounds_that_other_keys_override_and_manifests_name() -> None:
+def test_a_verdict_profile_of_a_testbed_sets_bounds_that_other_keys_override_and_manifests_list() -> None:
     testbed = load_testbed(ROOT / "hosts" / "lab.yaml")
     study = load_experiment(ROOT / "experiments" / "demo.yaml", CATALOGUE).experiment
     assert policy_of(study, testbed, Config()).loosened == {}
@@ -936,13 +942,15 @@ def test_a_delay_that_drops_packets_without_a_requested_loss_is_reported() -> No
 
 
 @pytest.mark.parametrize(("drops", "ok"), [(0, True), (9, True), (12, True), (60, False)])
-def test_losses_at_random_may_be_as_many_as_chance_allows(drops: int, ok: bool) -> None:
+def test_drops_of_a_delay_stage_with_random_loss_are_accepted_within_the_binomial_interval(
+    drops: int, ok: bool
+) -> None:
     span = CounterSpan({"stage.down": "0 0 0"}, {"stage.down": f"600000 {10_000 - drops} {drops}"})
     (check,) = check_delay_drops(evidence_of(counters={"rtr": span}))
     assert check.ok == ok
 
 
-def test_drops_of_delays_are_not_compared_where_none_are_counted_or_classes_have_their_own() -> None:
+def test_drops_of_delay_stages_are_not_judged_without_counters_or_with_traffic_classes() -> None:
     span = CounterSpan({"stage.down": "0 0 0"}, {"stage.down": "60000 100 90"})
     one = ClassPlan(match=(), delay_down_s=0.01, delay_up_s=0.01, loss=0.5)
     for path, counters in (
@@ -969,7 +977,7 @@ def test_the_rate_while_packets_wait_is_compared_with_the_requested_one(
     assert verdict_of(rate_checks(evidence_of(tmp_path)))[0] == verdict
 
 
-def test_a_rate_that_slow_samples_show_because_packets_waited_long_is_compared(tmp_path: Path) -> None:
+def test_samples_100_ms_apart_give_the_rate_if_packets_waited_for_seconds(tmp_path: Path) -> None:
     rows = [
         f"{n * 100_000_000},eth2,dummynet,20999:,root,600000,{100 if n else 0},{n * 80_000}"
         for n in range(60)
@@ -997,7 +1005,9 @@ def test_the_samples_of_another_queue_are_not_compared_with_the_rate_of_the_bott
 
 
 @pytest.mark.parametrize(("gap_s", "ok"), [(14.0, True), (16.0, False)])
-def test_samples_that_are_to_be_far_apart_may_be_so(tmp_path: Path, gap_s: float, ok: bool) -> None:
+def test_the_longest_accepted_gap_is_three_intervals_of_the_logger(
+    tmp_path: Path, gap_s: float, ok: bool
+) -> None:
     logger = LoggerPlan(logger="queue", host="rtr", interface="eth2", interval_s=5.0)
     resolved = RESOLVED.model_copy(update={"loggers": (logger,)})
     write_queue(tmp_path, *(f"{round(n * gap_s * 1e9)},eth2,pfifo,10:,1:1,0,0,0" for n in range(3)))
@@ -1055,7 +1065,7 @@ def test_samples_of_any_queue_must_be_readable(tmp_path: Path, interface: str) -
             "unknown: packets waited for 0.0 s, but the check needs 0.5 s",
         ),
         ([], "unknown: packets waited for 0.0 s, but the check needs 0.5 s"),
-        # The same on FreeBSD 15.0 (4.94 Mbit/s, if each sample were read at its time): reading one took 0.15 to 0.5 s.
+        # The same on FreeBSD 15.0, where reading a sample took 0.15 to 0.5 s; its times would give 4.94 Mbit/s.
         (
             [
                 (1795433057080877000, 44400, 37, 1516359),
@@ -1071,7 +1081,7 @@ def test_samples_of_any_queue_must_be_readable(tmp_path: Path, interface: str) -
         ),
     ],
 )
-def test_a_rate_that_samples_are_too_far_apart_to_show_is_reported_as_unknown(
+def test_the_rate_is_reported_as_unknown_if_samples_are_too_far_apart(
     tmp_path: Path, samples: list[tuple[int, int, int, int]], observed: str
 ) -> None:
     down = PATH.down.model_copy(update={"rate_bps": 4_000_000})
@@ -1102,7 +1112,7 @@ TBF = {"shaping.qdisc.eth2.1:": "tbf rate 12Mbit burst 6000b lat 658ms"}
         ({}, "unchanged"),
     ],
 )
-def test_what_changes_on_the_path_during_the_traffic_makes_a_trial_invalid(
+def test_a_change_of_mtu_route_or_shaping_during_the_traffic_makes_a_trial_invalid(
     after: dict[str, str], observed: str
 ) -> None:
     before = {"network.mtu.eth1": "1500", "network.route.172.16.11.2": "via 172.16.10.1 dev eth1"}
@@ -1131,7 +1141,8 @@ def test_a_network_that_a_host_could_not_read_makes_a_trial_suspect(when: str) -
     (check,) = check_network(evidence_of(counters={"rtr": span}))
     assert (check.observed, check.verdict) == ("unknown: ip ended", "suspect")
     mtu = CounterSpan({**span.before, "network.mtu.eth1": "1400"}, span.after)
-    (check,) = check_network(evidence_of(counters={"rtr": mtu}))  # what both times show still counts
+    # Keys that were read at both times are compared nevertheless.
+    (check,) = check_network(evidence_of(counters={"rtr": mtu}))
     assert (check.observed, check.verdict) == ("mtu.eth1: 1400 before, 1500 after", "invalid")
 
 
@@ -1145,7 +1156,7 @@ def test_shaping_that_a_host_could_not_show_is_reported_as_unknown(key: str, why
     assert (check.observed, check.verdict) == (f"unknown: {why}", verdict)
 
 
-def test_a_change_of_the_network_that_stays_makes_later_trials_suspect() -> None:
+def test_a_lasting_change_of_the_network_makes_later_trials_suspect() -> None:
     first = {"network.mtu.eth1": "1500", "network.route.172.16.12.2": "dev eth1"}
     now = {"network.mtu.eth1": "1400", "network.options.eth1": "LRO"}
     evidence = evidence_of(counters={"src": CounterSpan(now, now)}, network={"src": first})
@@ -1162,7 +1173,7 @@ def test_an_offload_that_no_setting_changes_must_not_change_during_the_traffic()
     span = CounterSpan({"network.mtu.eth1": "1500"}, {"network.mtu.eth1": "1500"})
     early, late = {"offload.eth1.tx": "on", "offload.eth1.gro": "off"}, {"offload.eth1.tx": "off"}
     evidence = evidence_of(counters={"src": span}, as_set={"src": early}, found={"src": late})
-    (check,) = check_network(evidence)  # gro is a setting, and checked as one
+    (check,) = check_network(evidence)  # gro is a setting, which another check compares
     assert check.observed == "offload.eth1.tx: on before, off after"
 
 
@@ -1184,7 +1195,7 @@ def test_an_offload_that_no_setting_changes_must_not_change_during_the_traffic()
         ),
     ],
 )
-def test_what_shapes_packets_before_the_traffic_and_is_not_of_the_trial_is_named(
+def test_queues_and_rules_that_the_trial_did_not_set_are_reported_if_present_before_the_traffic(
     host: str, lines: dict[str, str], foreign: str
 ) -> None:
     state, later = (
@@ -1195,7 +1206,7 @@ def test_what_shapes_packets_before_the_traffic_and_is_not_of_the_trial_is_named
     assert (check.observed, check.severity, check.ok) == (foreign, "suspect", foreign == "none")
 
 
-def test_the_rules_that_samovar_sets_on_freebsd_are_its_own() -> None:
+def test_the_ipfw_rules_that_samovar_sets_on_freebsd_are_not_reported_as_foreign() -> None:
     router = RESOLVED.hosts["rtr"].model_copy(update={"os": "freebsd", "release": "14.0", "mtu_bytes": None})
     down = PATH.down.model_copy(update={"loss": 0.0})
     path = PATH.model_copy(update={"down": down})
@@ -1222,7 +1233,7 @@ def test_each_setting_is_compared_with_its_value_after_the_traffic() -> None:
     assert without_cc["cc after the traffic at src"].observed == "nothing"
 
 
-def test_a_host_that_is_not_as_before_makes_a_trial_suspect() -> None:
+def test_a_host_whose_state_was_not_restored_makes_a_trial_suspect() -> None:
     before = {"src": {"cc": "cubic"}, "dst": {"cc": "cubic"}}
     evidence = evidence_of(before=before, restored={**before, "src": {"cc": "reno"}})
     (check,) = check_restored_states(evidence)
@@ -1279,7 +1290,7 @@ def test_a_clock_that_certainly_drifts_makes_a_trial_suspect(
 
 
 @pytest.mark.parametrize(("threshold", "ok"), [("50ppm", False), ("70ppm", True)])
-def test_a_trial_is_judged_by_the_drift_that_its_experiment_allows(
+def test_the_drift_of_clocks_is_judged_by_the_threshold_of_the_experiment(
     tmp_path: Path, threshold: str, ok: bool
 ) -> None:
     clocks = {"dst": ClockOffset("dst", 0.0, 0.001, drift=Drift(61.0, 75.0))}
@@ -1333,15 +1344,19 @@ def test_the_output_of_the_restore_script_has_three_parts() -> None:
 def test_a_capture_at_a_host_without_a_flow_is_checked_too(tmp_path: Path) -> None:
     plan = CapturePlan(host="rtr", interface="eth2", snaplen_bytes=96)
     resolved = RESOLVED.model_copy(update={"captures": (plan,)})
-    write(tmp_path, "rtr-eth2", [*sound(), *other_traffic(5999)])
+    write(tmp_path, "rtr-eth2", [*requested_flow(), *other_traffic(5999)])
     found = [check.host for check in capture_checks(evidence_of(tmp_path, resolved)) if not check.ok]
     assert found == ["rtr"]
 
 
 def test_a_trial_that_was_refused_for_its_path_is_open_with_the_reason() -> None:
-    entry = Entry(1.0, "trial-refused", {"id": "a", "reasons": ["the path is not as asked for"]})
+    entry = Entry(1.0, "trial-refused", {"id": "a", "reasons": ["the path differs from the request"]})
     trial = fold([entry]).trials["a"]
-    assert (trial.status, trial.reasons, trial.attempts) == ("failed", ("the path is not as asked for",), 0)
+    assert (trial.status, trial.reasons, trial.attempts) == (
+        "failed",
+        ("the path differs from the request",),
+        0,
+    )
     assert is_open(trial)
 
 
@@ -1356,7 +1371,7 @@ def test_large_segments_are_accepted_if_an_offload_was_requested(tmp_path: Path)
     host = RESOLVED.hosts["src"].model_copy(update={"settings": {"offloads": {"tso": "on"}}})
     resolved = RESOLVED.model_copy(update={"hosts": {**RESOLVED.hosts, "src": host}})
     for name in ("src-eth1", "dst-eth1"):
-        write(tmp_path, name, [*sound(), segment(SRC, DST, (40_000, 5001), 9000, ttl=63)])
+        write(tmp_path, name, [*requested_flow(), segment(SRC, DST, (40_000, 5001), 9000, ttl=63)])
     assert [check for check in capture_checks(evidence_of(tmp_path, resolved)) if not check.ok] == []
 
 
@@ -1369,7 +1384,7 @@ def test_bytes_are_not_compared_where_a_capture_was_not_read_to_its_end(tmp_path
     assert "MSS offered by dst in flow bulk at dst" in by_name(capture_checks(evidence))
 
 
-def stopped(host: str, text: str) -> ScriptResult:
+def result_of_stop(host: str, text: str) -> ScriptResult:
     return ScriptResult(host, "stop", "", 0, text.encode(), b"", 1795271645.0, 0.1)
 
 
@@ -1377,24 +1392,24 @@ def test_each_host_reports_by_its_own_clock_when_its_clients_started_and_when_al
     evidence = evidence_of(started={})
     evidence.add_program_endings(
         {
-            "src": stopped(
+            "src": result_of_stop(
                 "src", "exit bulk-client 0\nbulk-client.pid 1795271600.25\norder-stop 1795271606.125\n"
             ),
-            "dst": stopped("dst", "exit bulk-server 0\norder-stop 1795271606.375\n"),
-            "rtr": stopped("rtr", "exit rtr-queue 0\n"),
+            "dst": result_of_stop("dst", "exit bulk-server 0\norder-stop 1795271606.375\n"),
+            "rtr": result_of_stop("rtr", "exit rtr-queue 0\n"),
         }
     )
     assert evidence.traffic_over == {"src": 1795271606.125, "dst": 1795271606.375}
     assert evidence.started == {"bulk-client": 1795271600.25}
     assert evidence.halted == set()
-    evidence.add_program_endings({"src": stopped("src", "exit bulk-client 0\nfinished bulk-client\n")})
+    evidence.add_program_endings({"src": result_of_stop("src", "exit bulk-client 0\nfinished bulk-client\n")})
     assert evidence.halted == {"bulk-client"}
     assert (len(evidence.started_flows), evidence.completed_flows) == (1, [])
 
 
-def test_a_time_in_whole_seconds_counts_as_the_next_second() -> None:
+def test_an_end_of_the_traffic_in_whole_seconds_counts_as_the_next_second() -> None:
     evidence = evidence_of()
-    evidence.add_program_endings({"src": stopped("src", "order-stop 1795271606.000000000\n")})
+    evidence.add_program_endings({"src": result_of_stop("src", "order-stop 1795271606.000000000\n")})
     assert evidence.traffic_over == {"src": 1795271607.0}
 
 

@@ -28,8 +28,8 @@ def write(file: Path, content: bytes) -> None:
     file.write_bytes(content)
 
 
-def measured(folder: Path, id_: str) -> Path:
-    """A trial in progress with all that one leaves."""
+def trial_in_progress(folder: Path, id_: str) -> Path:
+    """Make a trial in progress with the files that a run writes."""
     trial = folder / "in-progress" / id_
     trace = os.urandom(5000)
     write(trial / "traces" / "src-eth1.pcap.gz", trace)
@@ -55,7 +55,7 @@ def campaign(tmp_path: Path) -> Path:
                 where = str(aside.relative_to(folder))
                 journal.append("trial-set-aside", number, id=id_, folder=where, **sums_digest(aside))
             journal.append("trial-started", number, id=id_, attempt=attempt)
-            there = commit_trial(measured(folder, id_), folder / "trials")
+            there = commit_trial(trial_in_progress(folder, id_), folder / "trials")
             journal.append("trial-finished", number, id=id_, **END, **sums_digest(there))
         write(folder / "bundle" / "provenance" / JOURNAL, (folder / JOURNAL).read_bytes())
         journal.append("campaign-finished", 9.0, completed=2, failed=[])
@@ -65,35 +65,37 @@ def campaign(tmp_path: Path) -> Path:
     return folder
 
 
-def found(folder: Path) -> list[str]:
+def findings(folder: Path) -> list[str]:
     return [str(finding) for finding in verify(folder).findings]
 
 
-def test_a_campaign_that_nobody_touched_has_no_finding_and_all_of_it_is_read(campaign: Path) -> None:
-    seen = verify(campaign)
-    assert (seen.findings, seen.notes) == ([], [])
+def test_an_unchanged_campaign_has_no_finding_and_all_its_files_with_checksums_are_read(
+    campaign: Path,
+) -> None:
+    result = verify(campaign)
+    assert (result.findings, result.notes) == ([], [])
     unread = {"tables/metrics.csv", JOURNAL, f"bundle/{SUMS}"}
-    assert seen.files == len(set(names_in(campaign)) - unread)
+    assert result.files == len(set(names_in(campaign)) - unread)
 
 
-def test_the_checksums_of_a_trial_are_those_that_sha256sum_checks(campaign: Path) -> None:
+def test_sha256sum_accepts_the_checksums_of_a_trial_and_they_list_every_file(campaign: Path) -> None:
     trial = campaign / "trials" / "a"
     subprocess.run(["sha256sum", "--quiet", "--strict", "-c", SUMS], cwd=trial, check=True)
     listed = read_sums((trial / SUMS).read_bytes())
     assert set(listed) == set(names_in(trial)) - {SUMS}
 
 
-def flip(file: Path) -> None:
+def flip_a_bit(file: Path) -> None:
     data = bytearray(file.read_bytes())
     data[len(data) // 2] ^= 1
     file.write_bytes(data)
 
 
-def cut(file: Path) -> None:
+def remove_last_byte(file: Path) -> None:
     file.write_bytes(file.read_bytes()[:-1])
 
 
-def link(file: Path) -> None:
+def replace_with_link(file: Path) -> None:
     same = file.parent / "elsewhere"
     while "results" in same.parts:
         same = same.parent.with_name("elsewhere")
@@ -102,23 +104,23 @@ def link(file: Path) -> None:
     file.symlink_to(same)
 
 
-def pipe(file: Path) -> None:
+def replace_with_pipe(file: Path) -> None:
     file.unlink()
     os.mkfifo(file)
 
 
 CHANGES: list[tuple[Callable[[Path], None], str]] = [
-    (flip, "changed since it was written"),
-    (cut, "changed since it was written"),
+    (flip_a_bit, "changed since it was written"),
+    (remove_last_byte, "changed since it was written"),
     (Path.unlink, "missing"),
-    (link, "is no longer a plain file"),
-    (pipe, "is no longer a plain file"),
+    (replace_with_link, "is no longer a plain file"),
+    (replace_with_pipe, "is no longer a plain file"),
 ]
 
 
-@pytest.mark.parametrize(("change", "said"), CHANGES, ids=lambda one: getattr(one, "__name__", ""))
+@pytest.mark.parametrize(("change", "message"), CHANGES, ids=lambda one: getattr(one, "__name__", ""))
 def test_any_change_of_any_file_is_one_finding_that_names_it(
-    campaign: Path, change: Callable[[Path], None], said: str
+    campaign: Path, change: Callable[[Path], None], message: str
 ) -> None:
     passed_over = ("tables/", JOURNAL, f"bundle/{SUMS}")
     paths = [path for path in names_in(campaign) if not path.startswith(passed_over)]
@@ -127,22 +129,22 @@ def test_any_change_of_any_file_is_one_finding_that_names_it(
     for path in paths:
         shutil.copy2(campaign / path, kept)
         change(campaign / path)
-        seen = found(campaign)
-        assert f"{path}: {said}" in seen, path
-        assert len(seen) == 1 or path.endswith((SUMS, JOURNAL)), path
+        result = findings(campaign)
+        assert f"{path}: {message}" in result, path
+        assert len(result) == 1 or path.endswith((SUMS, JOURNAL)), path
         (campaign / path).unlink(missing_ok=True)
         shutil.move(kept, campaign / path)
-    assert found(campaign) == []
+    assert findings(campaign) == []
 
 
-def test_an_event_without_a_value_is_a_finding_beside_others(campaign: Path) -> None:
+def test_an_event_without_a_value_is_one_finding_among_others(campaign: Path) -> None:
     journal = campaign / JOURNAL
     journal.write_bytes(journal.read_bytes().replace(b'"id": "a", "attempt"', b'"ie": "a", "attempt"'))
     (campaign / "plan.json").unlink()
-    seen = found(campaign)
-    assert f"{JOURNAL}: line 3: trial-started: value missing or wrong: KeyError: 'id'" in seen
-    assert f"{JOURNAL}: line 4: the lines before it have changed since they were written" in seen
-    assert "plan.json: missing" in seen
+    result = findings(campaign)
+    assert f"{JOURNAL}: line 3: trial-started: value missing or wrong: KeyError: 'id'" in result
+    assert f"{JOURNAL}: line 4: the lines before it have changed since they were written" in result
+    assert "plan.json: missing" in result
 
 
 @pytest.mark.parametrize(
@@ -156,57 +158,57 @@ def test_an_event_without_a_value_is_a_finding_beside_others(campaign: Path) -> 
         "definition/more.yaml",
     ],
 )
-def test_a_file_that_was_not_there_is_found(campaign: Path, path: str) -> None:
+def test_an_added_file_is_a_finding(campaign: Path, path: str) -> None:
     write(campaign / path, b"")
-    assert found(campaign) == [
+    assert findings(campaign) == [
         f"{path}: was added after the {'bundle was made' if path[:6] == 'bundle' else 'campaign was written'}"
     ]
 
 
-def test_what_a_running_campaign_and_an_export_write_is_no_finding(campaign: Path) -> None:
+def test_the_disk_reserve_of_a_running_campaign_and_exported_files_are_no_findings(campaign: Path) -> None:
     DiskReserve().hold(campaign)
     write(campaign / "export" / "metrics.csv", b"trial,metric\n")
-    assert found(campaign) == []
+    assert findings(campaign) == []
 
 
-def test_a_trial_that_the_journal_does_not_have_is_found(campaign: Path) -> None:
+def test_a_trial_that_is_not_in_the_journal_is_a_finding(campaign: Path) -> None:
     shutil.copytree(campaign / "trials" / "a", campaign / "trials" / "c")
-    assert found(campaign) == ["trials/c: is not in the journal"]
+    assert findings(campaign) == ["trials/c: is not in the journal"]
 
 
-def test_a_manifest_that_was_edited_with_its_checksum_is_found(campaign: Path) -> None:
-    """Whoever changes a file and the list of checksums still has the journal against them."""
+def test_a_manifest_that_was_edited_together_with_its_checksum_is_a_finding(campaign: Path) -> None:
+    """The journal has a checksum of each trial's list of checksums, and checksums of its own earlier lines."""
     trial = campaign / "trials" / "a"
-    flip(trial / "manifest.json")
+    flip_a_bit(trial / "manifest.json")
     write_sums(trial)
-    assert found(campaign) == [f"trials/a/{SUMS}: changed since it was written"]
+    assert findings(campaign) == [f"trials/a/{SUMS}: changed since it was written"]
     text = (campaign / JOURNAL).read_text()
     old = next(line for line in text.splitlines() if '"id": "a"' in line and "sums_sha256" in line)
     new = old.replace(json.loads(old)["sums_sha256"], sha256_of(trial / SUMS))
     (campaign / JOURNAL).write_text(text.replace(old, new))
-    seen = found(campaign)
-    assert f"{JOURNAL}: line 6: the lines before it have changed since they were written" in seen
-    assert f"{JOURNAL}: lines have changed or are missing since they were copied to the bundle" in seen
+    result = findings(campaign)
+    assert f"{JOURNAL}: line 6: the lines before it have changed since they were written" in result
+    assert f"{JOURNAL}: lines have changed or are missing since they were copied to the bundle" in result
 
 
 def test_a_list_of_checksums_that_leads_out_of_its_trial_is_not_followed(campaign: Path) -> None:
     line = f"{'0' * 64}  ../../../../../../etc/passwd\n{'0' * 64}  /etc/shadow\n"
     with (campaign / "trials" / "a" / SUMS).open("a") as file:
         file.write(line)
-    seen = found(campaign)
-    assert f"trials/a/{SUMS}: lists /etc/shadow, which is not below the folder" in seen
-    assert not any(one.startswith(("/etc", "trials/a/..")) for one in seen)
+    result = findings(campaign)
+    assert f"trials/a/{SUMS}: lists /etc/shadow, which is not below the folder" in result
+    assert not any(one.startswith(("/etc", "trials/a/..")) for one in result)
 
 
-def test_a_trial_whose_checksum_was_taken_out_of_the_journal_is_found(campaign: Path) -> None:
+def test_a_trial_whose_checksum_was_removed_from_the_journal_is_a_finding(campaign: Path) -> None:
     lines = [json.loads(line) for line in (campaign / JOURNAL).read_text().splitlines()]
     for one in lines:
         one.pop("sums_sha256", None)
     (campaign / JOURNAL).write_text("".join(json.dumps(one) + "\n" for one in lines))
-    assert "trials/a: its checksum is missing in the journal" in found(campaign)
+    assert "trials/a: its checksum is missing in the journal" in findings(campaign)
 
 
-def test_a_campaign_that_ended_before_its_files_were_recorded_is_verified_without_them(
+def test_plan_and_definition_files_without_checksums_in_the_journal_are_noted_as_not_verified(
     campaign: Path,
 ) -> None:
     lines = (campaign / JOURNAL).read_text().splitlines(keepends=True)
@@ -216,17 +218,17 @@ def test_a_campaign_that_ended_before_its_files_were_recorded_is_verified_withou
     ]
 
 
-def test_a_trial_that_its_journal_has_not_finished_yet_is_compared_with_its_own_checksums(
+def test_a_trial_whose_end_is_not_in_the_journal_is_compared_with_its_own_checksums(
     campaign: Path,
 ) -> None:
     with Journal(campaign / JOURNAL) as journal:
         journal.append("trial-started", 10.0, id="c", attempt=1)
-    commit_trial(measured(campaign, "c"), campaign / "trials")
-    seen = verify(campaign)
-    assert seen.findings == []
-    assert seen.notes == ["trials/c: not in the journal yet; compared only with its own checksums"]
-    flip(campaign / "trials" / "c" / "manifest.json")
-    assert found(campaign) == ["trials/c/manifest.json: changed since it was written"]
+    commit_trial(trial_in_progress(campaign, "c"), campaign / "trials")
+    result = verify(campaign)
+    assert result.findings == []
+    assert result.notes == ["trials/c: not in the journal yet; compared only with its own checksums"]
+    flip_a_bit(campaign / "trials" / "c" / "manifest.json")
+    assert findings(campaign) == ["trials/c/manifest.json: changed since it was written"]
 
 
 def test_an_incomplete_trial_that_is_set_aside_has_checksums(campaign: Path) -> None:
@@ -236,13 +238,15 @@ def test_an_incomplete_trial_that_is_set_aside_has_checksums(campaign: Path) -> 
         journal.append("trial-started", 10.0, id="c", attempt=1)
         aside = set_aside(half, campaign / "set-aside")
         journal.append("trial-set-aside", 11.0, id="c", folder="set-aside/c-1", **sums_digest(aside))
-    assert found(campaign) == []
-    flip(aside / "commands" / "001-src-read.sh")
-    assert found(campaign) == ["set-aside/c-1/commands/001-src-read.sh: changed since it was written"]
+    assert findings(campaign) == []
+    flip_a_bit(aside / "commands" / "001-src-read.sh")
+    assert findings(campaign) == ["set-aside/c-1/commands/001-src-read.sh: changed since it was written"]
 
 
 @pytest.mark.parametrize("name", ["a\\b", "a\rb", "ü", os.fsdecode(b"a\xff")])
-def test_any_name_survives_a_list_of_checksums_and_is_shown_on_one_line(tmp_path: Path, name: str) -> None:
+def test_a_file_with_any_name_can_be_listed_and_its_name_is_printed_on_one_line(
+    tmp_path: Path, name: str
+) -> None:
     (tmp_path / name).write_bytes(b"x")
     write_sums(tmp_path)
     assert read_sums((tmp_path / SUMS).read_bytes()) == {name: hashlib.sha256(b"x").hexdigest()}
@@ -251,7 +255,7 @@ def test_any_name_survives_a_list_of_checksums_and_is_shown_on_one_line(tmp_path
     printable(name).encode()
 
 
-def test_a_name_of_two_lines_cannot_be_listed(tmp_path: Path) -> None:
+def test_a_file_whose_name_has_a_line_break_cannot_be_listed(tmp_path: Path) -> None:
     (tmp_path / "a\nb").write_bytes(b"x")
     with pytest.raises(CampaignError, match="must be one line"):
         write_sums(tmp_path)
@@ -259,14 +263,14 @@ def test_a_name_of_two_lines_cannot_be_listed(tmp_path: Path) -> None:
 
 def test_control_characters_in_names_are_escaped(campaign: Path) -> None:
     write(campaign / "trials" / "a" / "\x1b]0;owned\x07", b"")
-    assert found(campaign) == [r"trials/a/\x1b]0;owned\x07: was added after the campaign was written"]
+    assert findings(campaign) == [r"trials/a/\x1b]0;owned\x07: was added after the campaign was written"]
 
 
 def test_progress_is_reported_in_bytes(campaign: Path) -> None:
     events: list[Event] = []
-    seen = verify(campaign, events.append)
+    result = verify(campaign, events.append)
     assert events
-    assert all(event.values["of"] == seen.size_bytes for event in events)
+    assert all(event.values["of"] == result.size_bytes for event in events)
 
 
 def test_a_folder_without_a_journal_is_no_campaign(tmp_path: Path) -> None:
