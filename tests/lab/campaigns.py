@@ -24,13 +24,13 @@ from samovar.experiment import keys, load_testbed
 
 ROOT = Path(__file__).parents[2]
 SAMOVAR = (sys.executable, "-m", "samovar", "--project")
-"""The command line for another checkout, whose folder follows."""
+"""The beginning of samovar's command line, which is followed by the folder of a checkout."""
 PROGRAMS = ("iperf3", "nuttcp", "tcpdump", "python3", "timeout", "gzip")
-"""What trials start on hosts, and nothing else there does."""
+"""Programs on hosts that only trials start."""
 
 EVENT = Draft202012Validator(line_schema("journal", JOURNAL_EVENTS))
 BUSY = "{cpu: 100%, late: 60s, rate: 90%, offered: 90%, stall: 60s}"
-"""What the verdict lets pass on a machine that runs other tests beside: its CPUs are busy, it is late, and it pauses."""
+"""Thresholds of the verdict for a machine that runs other tests at the same time: its CPUs are busy and starts are late."""
 LENIENT = Policy(thresholds=keys.Thresholds.model_validate(yaml.safe_load(BUSY)))
 TRAFFIC = "[{flow: bulk, generator: iperf3, from: sender, to: receiver}]"
 EXPERIMENT = """
@@ -48,19 +48,19 @@ factors: {factors}
 """
 
 
-class HasFinished(Protocol):
-    """What came of a trial, whatever else a test keeps of it."""
+class HasResult(Protocol):
+    """A trial that was run; a test may keep more of the trial than its result."""
 
     @property
     def finished(self) -> TrialResult:
         """The trial's outcome and verdict."""
 
 
-RanT = TypeVar("RanT", bound=HasFinished)
+RunT = TypeVar("RunT", bound=HasResult)
 
 
-def until_valid(run: Callable[[], RanT], tries: int = 3) -> RanT:
-    """Run a trial again that a busy machine spoilt, as a campaign does; return the first valid or the last one."""
+def until_valid(run: Callable[[], RunT], tries: int = 3) -> RunT:
+    """Run a trial until it is valid, since a busy machine may disturb it; return the last run."""
     for _ in range(tries - 1):
         ran = run()
         if ran.finished.verdict == "valid":
@@ -82,7 +82,7 @@ class Checkout:
     def define(
         self, name: str, factors: str, traffic: str = TRAFFIC, *, duration_s: float = 2, replicates: int = 1
     ) -> None:
-        """Write an experiment."""
+        """Write an experiment with these factors and this traffic."""
         text = EXPERIMENT.format(
             name=name, factors=factors, traffic=traffic, duration_s=duration_s, replicates=replicates
         )
@@ -90,9 +90,9 @@ class Checkout:
 
     def start(self, name: str, *flags: str) -> subprocess.Popen[str]:
         """Start `fab run NAME` as a process of its own; flags such as `new` and `testbed=lab,twin` are its options."""
-        heard = ["env", "--default-signal=HUP,INT,TERM"]  # where tests run behind a script's `&`
+        default_signals = ["env", "--default-signal=HUP,INT,TERM"]  # where tests run behind a script's `&`
         options = (f"--{flag}" for flag in flags)
-        command = [*heard, *SAMOVAR, str(self.folder), "run", name, *options]
+        command = [*default_signals, *SAMOVAR, str(self.folder), "run", name, *options]
         return subprocess.Popen(
             command,
             cwd=ROOT,
@@ -103,7 +103,7 @@ class Checkout:
         )
 
     def run(self, name: str, *flags: str) -> tuple[int, str]:
-        """Run `fab run NAME` to its end; return its exit code and what it said."""
+        """Run `fab run NAME` to its end; return its exit code and its output."""
         with self.start(name, *flags) as process:
             try:
                 said, _ = process.communicate(timeout=300)
@@ -113,15 +113,15 @@ class Checkout:
         return process.returncode, said
 
     def write(self, name: str, text: str) -> None:
-        """Write an experiment in full."""
+        """Write an experiment whose whole text is given."""
         (self.folder / "experiments" / f"{name}.yaml").write_text(text)
 
     def campaign(self, name: str) -> Path:
-        """The latest campaign of an experiment."""
+        """Return the folder of the latest campaign of an experiment."""
         return (self.folder / "results" / name / "latest").resolve()
 
     def journal(self, name: str) -> list[Entry]:
-        """The events of that campaign so far, each as its schema says."""
+        """Return the events of the latest campaign so far, after their validation against the schema."""
         file = self.folder / "results" / name / "latest" / JOURNAL
         entries = read_journal(file) if file.exists() else []
         for entry in entries:
@@ -129,7 +129,7 @@ class Checkout:
         return entries
 
     def manifests(self, name: str) -> dict[str, dict[str, Any]]:
-        """The manifests of that campaign's whole trials, by id."""
+        """Return the manifests of the latest campaign's complete trials, by id."""
         files = sorted((self.campaign(name) / "trials").glob("*/manifest.json"))
         return {file.parent.name: json.loads(file.read_bytes()) for file in files}
 
@@ -146,7 +146,7 @@ class Checkout:
         raise AssertionError(f"no traffic in trial {trial} of {name}: {self.journal(name)[-3:]}")
 
     def on_host(self, host: str, script: str, testbed: str = "lab") -> str:
-        """Run a script on a host of the lab by ssh, beside whatever samovar does there."""
+        """Run a script on a host of the lab by ssh, while samovar may be using the host."""
         access = lab.read_access(self.controller.connections.lab_folder(testbed))
         assert access
         command = [*lab.shell_command(access, host), script]
@@ -155,7 +155,7 @@ class Checkout:
         return done.stdout
 
     def running(self, host: str) -> list[str]:
-        """The programs of trials that run on a host now."""
+        """Return the programs of trials that run on a host now."""
         found = self.on_host(host, "cat /proc/[0-9]*/comm 2>/dev/null; true").split()
         return sorted(set(found) & set(PROGRAMS))
 
@@ -173,7 +173,7 @@ class Checkout:
         )
 
     def lab_down(self, testbed: str = "lab") -> None:
-        """Stop it."""
+        """Stop the lab of this checkout."""
         lab.down(self.controller.connections.lab_folder(testbed), silent)
 
 
@@ -185,7 +185,7 @@ def make_checkout(
     config: str = "",
     verdict: str = BUSY,
 ) -> Checkout:
-    """Lay out a checkout that shares recipes with this one, and testbeds where it has none of its own."""
+    """Make a checkout with the recipes of this one, and with the testbeds of this one unless `hosts` is given."""
     for name in ("templates", "analysis", ".rlib", *(() if hosts else ("hosts",))):
         (folder / name).symlink_to(ROOT / name)
     for name, text in (hosts or {}).items():

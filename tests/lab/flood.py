@@ -1,4 +1,4 @@
-"""Send and receive UDP with few system calls: each costs 20 us in user-mode Linux, and iperf makes several per datagram."""
+"""Send and receive UDP with few system calls: one costs 20 us in user-mode Linux, and iperf makes several per datagram."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ while now < end:
     time.sleep(max(0, due - time.monotonic()))
     now = time.monotonic()
 """
-"""ADDRESS PORT SIZE SECONDS BATCH RATE: payload in bytes and in bit/s; what a busy machine held up for long is not made up for."""
+"""Arguments: ADDRESS PORT SIZE SECONDS BATCH RATE, with the size of the payload in bytes and its rate in bit/s. Datagrams that a busy
+machine delays by more than 10 ms are not sent later."""
 
 SINK = """
 import socket, sys, time
@@ -31,9 +32,9 @@ into = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 into.bind(("", int(sys.argv[1])))
 time.sleep(float(sys.argv[2]))
 """
-"""PORT SECONDS: a socket that nobody reads, so that what arrives has cost all that a device can charge for it."""
+"""Arguments: PORT SECONDS. Open a UDP socket and do not read from it, so that arriving datagrams cost no system calls."""
 
 
 def command(program: str) -> str:
-    """Write a program as a command of one line, which is what an experiment can hold."""
+    """Return a command of one line, as experiments need it, that runs this program."""
     return f"python3 -c 'exec(bytes.fromhex(\"{program.encode('ascii').hex()}\"))'"

@@ -1,9 +1,9 @@
-"""Run a WLAN in a network namespace, fill the queues of its stations, and print its record when they are empty.
+"""Run a simulated WLAN in a network namespace, fill the queues of its stations, and print the WLAN's record.
 
     python3 flooded_air.py PROGRAM FOLDER STATIONS FRAMES SECONDS
 
-Run as `unshare -rn`. Each station sends so many frames of 1514 bytes to the access point. Prints the record as CSV
-and, as a last line, the share of a CPU that the program used while the queues drained.
+Run this with `unshare -rn`. Each station sends FRAMES frames of 1514 bytes to the access point. After SECONDS more
+seconds, the record is printed as CSV, followed by a line with the share of a CPU that the program used in them.
 """
 
 import os
@@ -32,7 +32,7 @@ def state() -> dict[str, str]:
     return dict(line.split("=", 1) for line in (FOLDER / "state").read_text().splitlines())
 
 
-def until(holds: str) -> None:
+def wait_until(holds: str) -> None:
     key, value = holds.split("=")
     while state().get(key) != value:
         time.sleep(0.01)
@@ -51,12 +51,12 @@ while not (FOLDER / "state").exists():
 for _, tap, address in ports:
     subprocess.run(["ip", "link", "set", "dev", tap, "address", address, "up"], check=True)
 order(f"set {{}} queue_frames={FRAMES}")
-until("number=1")
+wait_until("number=1")
 lines: list[str] = []
 reader = threading.Thread(target=lambda: lines.extend((FOLDER / "truth").open()))
 reader.start()
 order("record {}")
-until("recording=1")
+wait_until("recording=1")
 senders = []
 for _, tap, address in ports[1:]:
     sender = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)

@@ -33,7 +33,7 @@ class Hosts:
         return self.access.kernel
 
     def ask(self, host: str, script: str) -> subprocess.CompletedProcess[str]:
-        """Run a script on a host, behind the functions that every script of a trial has."""
+        """Run a script on a host, with the shell functions that every script of a trial has."""
         known = "".join(
             CATALOGUE.recipe("step", step, "linux").render("script", values)
             for step, values in (
@@ -47,7 +47,7 @@ class Hosts:
         )
 
     def run(self, host: str, script: str) -> str:
-        """Run a script that must succeed; what it printed."""
+        """Run a script, which must succeed; return its output."""
         done = self.ask(host, script)
         assert done.returncode == 0, f"{host}: {done.stdout}{done.stderr}"
         return done.stdout
@@ -55,7 +55,7 @@ class Hosts:
 
 @contextmanager
 def running(kernel: str, folder: Path) -> Iterator[Hosts]:
-    """Run a lab of three hosts on a kernel. Raises LabError where this machine cannot."""
+    """Run a lab of three hosts on a kernel. Raises LabError if this machine cannot run it."""
     file = folder / "lab.yaml"
     file.write_text((ROOT / "hosts" / "lab.yaml").read_text().replace("kernel: auto", f"kernel: {kernel}"))
     needs = lab.KernelNeeds(CONTROLS if kernel == "uml" else frozenset(), frozenset())
@@ -68,7 +68,7 @@ def running(kernel: str, folder: Path) -> Iterator[Hosts]:
 
 @dataclass(frozen=True)
 class Applied:
-    """A setting on a host: its state before, while it was set and after it was put back."""
+    """The states of a host before a setting, while it was in force and after it was restored."""
 
     before: Mapping[str, str]
     while_set: Mapping[str, str]
@@ -78,7 +78,7 @@ class Applied:
 
 
 def apply(hosts: Hosts, host: str, name: str, values: Mapping[str, object], look: str = "") -> Applied:
-    """Read, set, read, look by a command of the test's own, restore and read, as a trial does."""
+    """Read, set, read, run the command `look`, restore and read, in the order of a trial."""
     recipe = CATALOGUE.recipe("setting", name, "linux")
     read = recipe.render("read", values)
     before = parse_state(hosts.run(host, read))
@@ -93,11 +93,11 @@ def apply(hosts: Hosts, host: str, name: str, values: Mapping[str, object], look
 
 
 def refusal(hosts: Hosts, host: str, name: str, values: Mapping[str, object]) -> str:
-    """Try to set what a host does not offer; the sentence that says so."""
+    """Try a setting that a host does not support; return the last line of the error message."""
     recipe = CATALOGUE.recipe("setting", name, "linux")
     read = recipe.render("read", values)
     before = parse_state(hosts.run(host, read))
     done = hosts.ask(host, recipe.render("set", {**values, "was": before}))
-    assert done.returncode != 0, f"{host}: {name} took {values}"
+    assert done.returncode != 0, f"{host}: {name} accepted {values}"
     assert parse_state(hosts.run(host, read)) == before
     return done.stderr.strip().splitlines()[-1]

@@ -22,7 +22,7 @@ GONE_DEADLINE_S = 10.0
 
 
 def on_host(access: lab.Access, host: str, script: str) -> str:
-    """Run a script on a host with ssh; its output. Fails with what ssh said."""
+    """Run a script on a host with ssh; return its output. Fails if the script or ssh fails."""
     command = [*lab.shell_command(access, host), script]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, f"{host}: exit code {done.returncode}: {done.stdout}{done.stderr}"
@@ -38,7 +38,7 @@ class Footprint:
 
 
 def footprint(access: lab.Access) -> Footprint:
-    """Look for everything in the PID namespace of a lab's first process, and for who started it."""
+    """Find the processes in a lab's PID namespace, the process that started the lab, and their namespaces."""
     own = {_namespace("self", kind) for kind in KINDS}
     pid_namespace = _namespace(str(access.pid), "pid")
     pids = [pid for pid in _pids() if _namespace(pid, "pid") == pid_namespace]
@@ -49,7 +49,7 @@ def footprint(access: lab.Access) -> Footprint:
 
 
 def remains(before: Footprint, state_folder: Path) -> list[str]:
-    """Say what is still there of a lab, once the kernel has had time to clear up."""
+    """Return what is left of a lab after the kernel has had time to clean up."""
     end_s = time.monotonic() + GONE_DEADLINE_S
     while (found := list(still_there(before, state_folder))) and time.monotonic() < end_s:
         time.sleep(0.05)
@@ -57,7 +57,7 @@ def remains(before: Footprint, state_folder: Path) -> list[str]:
 
 
 def still_there(before: Footprint, state_folder: Path) -> Iterator[str]:
-    """Say what is there of a lab at this moment."""
+    """Yield the processes, namespaces, mounts and interfaces of a lab that exist now."""
     for pid in _pids():
         if int(pid) in before.processes and _state(pid) != "Z":
             yield f"process {pid}"
@@ -100,7 +100,7 @@ def _state(pid: str) -> str:
 
 
 def main(testbed_file: str, state: str) -> None:
-    """Start a lab, look at it from a host, stop it, and say what was seen as JSON."""
+    """Start a lab, inspect it from a host, stop it, and print the observations as JSON."""
     state_folder = Path(state)
     access = lab.up(load_testbed(Path(testbed_file)), state_folder, NEEDS, silent)
     host = next(iter(access.hosts))

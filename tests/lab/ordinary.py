@@ -13,8 +13,8 @@ from tests.lab.campaigns import ROOT, Checkout, make_checkout
 USER, UID = "lena", 4242
 HOSTS = ("src", "rtr", "dst")
 
-# A set-user-ID program is one only where the file system lets it be: the hosts' root does not. ping(8) needs no
-# privilege where the administrator lets everybody have ICMP sockets, as Debian does.
+# The hosts' root file system does not honour set-user-ID bits, so sudo is copied to a tmpfs. ping(8) needs no privilege if
+# the administrator allows everybody to open ICMP sockets, as Debian does.
 PREPARE = """
 set -e
 mkdir -p /run/own && mount -t tmpfs -o mode=755 own /run/own
@@ -30,7 +30,7 @@ echo "0 2147483647" >/proc/sys/net/ipv4/ping_group_range
 
 
 def make_ordinary(folder: Path) -> Checkout:
-    """Lay out a checkout with a testbed of its own, in namespaces of the machine's own kernel."""
+    """Make a checkout with its own testbed, whose lab runs in namespaces of this machine's kernel."""
     made = make_checkout(folder)
     (folder / "hosts").unlink()
     (folder / "hosts").mkdir()
@@ -41,9 +41,9 @@ def make_ordinary(folder: Path) -> Checkout:
 
 
 def prepare(checkout: Checkout) -> None:
-    """Have every host of the lab, which is up, know the user, to whom sudo allows nothing yet.
+    """Add the user to every host of the running lab; sudo allows nothing to this user yet.
 
-    The testbed's file then says that it is the user who logs in.
+    The testbed's file then names this user as the login user.
     """
     account, shadow = f"{USER}:x:{UID}:{UID}::/tmp:/bin/sh", f"{USER}:*:19000:0:99999:7:::"
     script = PREPARE.replace("{account}", quote(account)).replace("{shadow}", quote(shadow))
@@ -54,7 +54,7 @@ def prepare(checkout: Checkout) -> None:
 
 
 def allow(checkout: Checkout, lines: list[str]) -> None:
-    """Give each host the lines that are printed for it, in place of what it had."""
+    """Replace the sudoers lines of each host with those that were printed for it."""
     for host in HOSTS:
         begin = lines.index(f"# ---- {host}") + 1
         rest = lines[begin:]
@@ -64,5 +64,5 @@ def allow(checkout: Checkout, lines: list[str]) -> None:
 
 
 def quote_text(text: str) -> str:
-    """Quote a text of several lines as one word."""
+    """Quote a text of several lines as one word of the shell."""
     return "'" + text.replace("'", "'\\''") + "'"

@@ -35,7 +35,7 @@ class Bench:
     sessions: dict[str, Session]
 
     def run(self, host: str, body: str) -> str:
-        """Run the body of a script on a host; what it printed. Fails with what it said."""
+        """Run the body of a script on a host; return its output. Raises RemoteError if the script fails."""
         steps = [self.catalogue.recipe("step", name, "linux") for name in ("prelude", "listening")]
         values = {"folder": "/tmp/samovar/path", "campaign": "path"}
         head = "".join(step.render("script", values) for step in steps)
@@ -54,7 +54,7 @@ class Bench:
 
     @contextmanager
     def path(self, path: PathPlan) -> Iterator[None]:
-        """Set a path, read it back, and put everything back as it was."""
+        """Set a path, read it back, and restore the router when the context ends."""
         read = self.setting("read", path)
         before, state = {}, {}
         try:
@@ -69,7 +69,7 @@ class Bench:
     def calibrate(
         self, path: PathPlan, name: str, probe: PathProbe
     ) -> tuple[DirectionMeasurement, list[Check]]:
-        """Measure one way as a campaign would; again when a machine that others use has disturbed it."""
+        """Measure one direction as a campaign does, and again if a check fails, as on a busy machine."""
         seen, checks = self.measure(path, name, probe)
         for _ in range(MORE_ATTEMPTS):
             if all(check.ok for check in checks):
@@ -80,11 +80,11 @@ class Bench:
     def measure(
         self, path: PathPlan, name: str, probe: PathProbe
     ) -> tuple[DirectionMeasurement, list[Check]]:
-        """Measure one way once."""
+        """Measure one direction once."""
         sender, receiver, address = ENDS[name]
-        way = path.down if name == "down" else path.up
+        direction = path.down if name == "down" else path.up
         scripts = render_calibration(probe, self.catalogue, ("linux", "linux"), address, 5300)
-        sampler = {"name": "held", "limit_s": 30.0, "output": "held.csv", "interface": way.interface}
+        sampler = {"name": "held", "limit_s": 30.0, "output": "held.csv", "interface": direction.interface}
         logger = self.catalogue.recipe("logger", "queue", "linux")
         values: dict[str, Any] = {**sampler, "interval_s": 0.002}
         self.run_both(
@@ -96,19 +96,26 @@ class Bench:
             ("rtr", "halt held\nawait_end held\ncat held.csv\nrm -f held.*"),
             (receiver, scripts.collect + "rm -f calibrate.*"),
         )
-        ways: Sequence[PathDirection] = bottleneck_values(path, ROUTER, 1500, self.catalogue)["directions"]  # type: ignore[assignment]
-        burst_bytes = next(way.burst_bytes for way in ways if way.name == name)
-        seen = parse_measurement(sent, received, held, way.interface, burst_bytes)
-        return seen, self.judged(path, name, probe, seen)
+        directions: Sequence[PathDirection] = bottleneck_values(path, ROUTER, 1500, self.catalogue)[
+            "directions"
+        ]  # type: ignore[assignment]
+        burst_bytes = next(direction.burst_bytes for direction in directions if direction.name == name)
+        seen = parse_measurement(sent, received, held, direction.interface, burst_bytes)
+        return seen, self.checks_of(path, name, probe, seen)
 
-    def judged(self, path: PathPlan, name: str, probe: PathProbe, seen: DirectionMeasurement) -> list[Check]:
-        """Compare what was seen of a way with a plan."""
-        way = path.down if name == "down" else path.up
-        fills = way.aqm is None or "drops_early" not in self.catalogue.recipe("aqm", way.aqm, "linux").blocks
-        return list(check_direction(path, way, probe, seen, fills=fills))
+    def checks_of(
+        self, path: PathPlan, name: str, probe: PathProbe, seen: DirectionMeasurement
+    ) -> list[Check]:
+        """Compare the measurement of a direction with its plan."""
+        direction = path.down if name == "down" else path.up
+        fills = (
+            direction.aqm is None
+            or "drops_early" not in self.catalogue.recipe("aqm", direction.aqm, "linux").blocks
+        )
+        return list(check_direction(path, direction, probe, seen, fills=fills))
 
     def facts(self) -> dict[str, str]:
-        """Say what tests here could leave behind on any host, but for the pipe that goes with a trial's folder."""
+        """Return each host's queueing disciplines, files and interfaces; the pipe `events` of trials does not count."""
         return {
             host: self.run(host, "rm -f events; tc qdisc show; ls -A . /sys/class/net")
             for host in self.sessions
@@ -117,7 +124,7 @@ class Bench:
 
 @contextmanager
 def running_lab(kernel: str, state: Path, root: Path) -> Iterator[Bench]:
-    """Start a lab, with offloads off as in every trial; its hosts are left as they were."""
+    """Start a lab with offloads off, as in every trial; when the context ends, its hosts must be unchanged."""
     testbed = load_testbed(root / "hosts" / "lab.yaml")
     assert testbed.lab is not None
     how = type(testbed.lab).model_validate({"kernel": kernel, "memory": "512MB"})

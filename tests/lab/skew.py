@@ -1,7 +1,7 @@
 """Rewrite a host's recordings as if its clock had an offset and a drift.
 
 The hosts of a lab share one kernel and therefore one clock, so a different clock can only be simulated in recordings. Every time
-stamp of the host's clock is rewritten, in captures and in beacons; nothing else is changed.
+stamp of the host's clock is rewritten, in captures, in beacons and in the manifest; nothing else is changed.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from typing import Any
 
 SECOND_NS = 10**9
 NANOSECONDS = 0xA1B23C4D
-"""What a capture in nanoseconds begins with (pcap-savefile(5)), written by a little-endian host."""
+"""The magic number of captures with times in nanoseconds from little-endian hosts (pcap-savefile(5))."""
 FILE_HEAD, RECORD_HEAD = 24, struct.Struct("<IIII")
 
 
 @dataclass(frozen=True)
 class Skew:
-    """A clock that shows `offset_s` more than the others at `since_ns`, and from then on `drift_ppm` too much."""
+    """A clock that is `offset_s` ahead of the others at `since_ns`, and gains `drift_ppm` from then on."""
 
     since_ns: int
     offset_s: float
     drift_ppm: float
 
     def __call__(self, t_ns: int) -> int:
-        """What that clock showed at an instant of the others'."""
+        """Return the time of this clock when the others show `t_ns`."""
         return t_ns + round(self.offset_s * SECOND_NS + (t_ns - self.since_ns) * self.drift_ppm * 1e-6)
 
 
 def skew_host(trial: Path, host: str, skew: Callable[[int], int]) -> None:
-    """Rewrite what a host's clock stamped in a trial's folder: its captures, its beacons, its end of the traffic."""
+    """Rewrite the times of a host's clock in a trial's folder: in captures, beacons and the end of the traffic."""
     rewrite(
         trial,
         lambda entry: entry["host"] == host and entry["kind"] == "capture",
@@ -58,7 +58,7 @@ def skew_host(trial: Path, host: str, skew: Callable[[int], int]) -> None:
 def rewrite(
     trial: Path, chosen: Callable[[Mapping[str, Any]], bool], change: Callable[[bytes], bytes]
 ) -> None:
-    """Change files of a trial; its manifest tells their sizes and checksums."""
+    """Change files of a trial, and their sizes and checksums in its manifest."""
     manifest = json.loads((trial / "manifest.json").read_bytes())
     for entry in filter(chosen, manifest["files"]):
         content = gzip.decompress((trial / entry["path"]).read_bytes())
@@ -69,7 +69,7 @@ def rewrite(
 
 
 def skewed_capture(pcap: bytes, skew: Callable[[int], int]) -> bytes:
-    """Rewrite the records' times of a capture in nanoseconds."""
+    """Return a capture with rewritten times of its packets."""
     assert int.from_bytes(pcap[:4], "little") == NANOSECONDS
     out, at = bytearray(pcap), FILE_HEAD
     while at + RECORD_HEAD.size <= len(pcap):
@@ -80,7 +80,7 @@ def skewed_capture(pcap: bytes, skew: Callable[[int], int]) -> bytes:
 
 
 def skewed_table(content: bytes, skew: Callable[[int], int]) -> bytes:
-    """Rewrite the column `t_ns` of a trace; beacons' `sent_ns` is the other host's clock and stays."""
+    """Return a trace with a rewritten column `t_ns`; `sent_ns` of beacons is the other host's clock and stays."""
     rows = list(csv.DictReader(io.StringIO(content.decode("ascii"))))
     out = io.StringIO()
     writer = csv.DictWriter(out, list(rows[0]), lineterminator="\n")

@@ -1,4 +1,4 @@
-"""A cluster of Slurm on this computer: a controller and two nodes, with all their files in one folder."""
+"""A Slurm cluster on this computer: a controller and two nodes, with all their files in one folder."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Cluster:
 
     @property
     def inside(self) -> tuple[str, ...]:
-        """The beginning of a command line that runs a program where it finds the cluster."""
+        """The beginning of a command line that runs a program in the cluster's mount namespace."""
         return ("nsenter", f"--mount=/proc/{self.daemons['namespace'].pid}/ns/mnt", f"--wd={ROOT}", "--")
 
     def ask(self, *command: str) -> str:
@@ -80,13 +80,13 @@ class Cluster:
         ready = self.folder / "ready"
         script = f"mount --bind {self.folder}/etc /etc/slurm && touch {ready} && exec sleep infinity"
         self._start("namespace", "unshare", "--mount", "--propagation", "private", "sh", "-c", script)
-        self._until(ready.exists, "the namespace")
+        self._wait_until(ready.exists, "the namespace")
         munge = {name: str(self.folder / f"munge.{name}") for name in ("key", "socket", "pid", "log", "seed")}
         words = ["--key-file=" + munge["key"], "--socket=" + munge["socket"], "--pid-file=" + munge["pid"]]
         words += ["--log-file=" + munge["log"], "--seed-file=" + munge["seed"], "--foreground", "--force"]
         user = pwd.getpwnam("munge")
         self._start("munged", "munged", *words, uid=user.pw_uid, gid=user.pw_gid)
-        self._until(lambda: Path(munge["socket"]).exists(), "munged")
+        self._wait_until(lambda: Path(munge["socket"]).exists(), "munged")
         self._start("slurmctld", *self.inside, "slurmctld", "-D")
         for name in NODES:
             self.start_node(name)
@@ -94,7 +94,7 @@ class Cluster:
 
     def wait_for_nodes(self) -> None:
         """Wait until all nodes can run jobs."""
-        self._until(lambda: self._idle() == len(NODES), "the nodes")
+        self._wait_until(lambda: self._idle() == len(NODES), "the nodes")
 
     def kill_node(self, name: str) -> None:
         """Kill the daemon of a node and the processes of its jobs at once, as a loss of power does."""
@@ -153,7 +153,7 @@ class Cluster:
             found |= more
         return found
 
-    def _until(self, is_true: object, what: str, limit_s: float = 120) -> None:
+    def _wait_until(self, is_true: object, what: str, limit_s: float = 120) -> None:
         assert callable(is_true)
         deadline_s = time.monotonic() + limit_s
         while not is_true():
@@ -162,7 +162,7 @@ class Cluster:
 
 
 def free_ports(number: int) -> list[int]:
-    """Return TCP ports that nothing uses now."""
+    """Return unused TCP ports."""
     sockets = [socket.socket() for _ in range(number)]
     for one in sockets:
         one.bind(("", 0))
@@ -176,7 +176,7 @@ def free_ports(number: int) -> list[int]:
 def new_cluster() -> Iterator[Cluster]:
     """Start a cluster whose nodes run one job at a time, and end it with the context.
 
-    Its folder is not one of pytest's, which only root can enter: munged has a user of its own.
+    Only root can enter pytest's folders, but munged runs as another user, so the cluster has a folder outside.
     """
     with TemporaryDirectory(prefix="slurm-") as name:
         Path(name).chmod(0o755)

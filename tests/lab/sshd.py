@@ -30,8 +30,8 @@ MaxStartups 100
 Subsystem sftp {sftp}
 """
 
-# As root: sshd wants /run/sshd, and refuses an account that is locked in /etc/shadow; the account's own shell
-# and its start-up files are not what is tested. All of it is seen in this mount namespace alone.
+# For root: sshd needs /run/sshd, and refuses accounts that are locked in /etc/shadow. The test's shell replaces
+# /bin/sh, so that the account's shell and its start-up files do not matter. Only this mount namespace is changed.
 _AS_ROOT = """\
 mount -t tmpfs tmpfs /run && mkdir -m 755 /run/sshd &&
 mount --bind "$1/passwd" /etc/passwd && mount --bind "$1/shadow" /etc/shadow &&
@@ -49,7 +49,7 @@ class Sshd:
     process: subprocess.Popen[bytes]
 
     def target(self, host: str = "here") -> SshTarget:
-        """How to reach it under a host's name."""
+        """Return the SSH target of this sshd under a host's name."""
         return SshTarget(
             host=host,
             address="127.0.0.1",
@@ -59,17 +59,17 @@ class Sshd:
             known_hosts=self.folder / "known_hosts",
         )
 
-    def stranger(self) -> SshTarget:
-        """The same with a key that it does not know."""
+    def target_with_unknown_key(self) -> SshTarget:
+        """Return the SSH target of this sshd with a key that is not authorized."""
         return replace(self.target(), key=make_key(self.folder / "other_key"))
 
     def connection_pids(self) -> list[int]:
-        """The processes that serve one connection each."""
+        """Return the pids of the processes that serve one connection each."""
         return children(self.process.pid)
 
 
 def children(pid: int) -> list[int]:
-    """The processes that a process has started and that still run."""
+    """Return the pids of a process's running children."""
     return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
@@ -87,9 +87,9 @@ def free_port() -> int:
 
 @contextmanager
 def running(folder: Path, shell: str = "/bin/sh", sftp: str = "internal-sftp") -> Iterator[Sshd]:
-    """Run an sshd with all it needs in a folder; as root, with another /bin/sh if need be."""
+    """Run an sshd whose files are in a folder; if this process is root's, with `shell` as /bin/sh."""
     port = free_port()
-    _furnish(folder, port, sftp)
+    _write_files(folder, port, sftp)
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(_command(folder, shell), stdin=subprocess.DEVNULL, stdout=log, stderr=log)
     try:
@@ -101,7 +101,7 @@ def running(folder: Path, shell: str = "/bin/sh", sftp: str = "internal-sftp") -
         process.wait()
 
 
-def _furnish(folder: Path, port: int, sftp: str) -> None:
+def _write_files(folder: Path, port: int, sftp: str) -> None:
     host_key, user_key = make_key(folder / "host_key"), make_key(folder / "user_key")
     (folder / "known_hosts").write_text(f"[127.0.0.1]:{port} {host_key.with_suffix('.pub').read_text()}")
     shutil.copy(user_key.with_suffix(".pub"), folder / "authorized_keys")

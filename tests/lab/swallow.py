@@ -11,13 +11,13 @@ MAC_CONTROL = b"\x88\x08"
 
 
 def swallow_pauses(trial: Path, host: str) -> None:
-    """Take the PAUSE frames out of a host's captures, and the rows out of what watched for them."""
+    """Remove the PAUSE frames from a host's captures, and the rows from the traces of its logger pause-frames."""
     rewrite(trial, lambda entry: entry["host"] == host and entry["kind"] == "capture", without_pauses)
     rewrite(trial, lambda entry: (entry["host"], entry["logger"]) == (host, "pause-frames"), head_line)
 
 
 def without_pauses(pcap: bytes) -> bytes:
-    """Leave out a capture's records of MAC control frames."""
+    """Return a capture without its MAC control frames."""
     out, at = bytearray(pcap[:FILE_HEAD]), FILE_HEAD
     while at + RECORD_HEAD.size <= len(pcap):
         end = at + RECORD_HEAD.size + RECORD_HEAD.unpack_from(pcap, at)[2]
@@ -28,5 +28,5 @@ def without_pauses(pcap: bytes) -> bytes:
 
 
 def head_line(content: bytes) -> bytes:
-    """Leave the names of a table's columns alone."""
+    """Return the first line of a table, which has the names of its columns."""
     return content.splitlines(keepends=True)[0]

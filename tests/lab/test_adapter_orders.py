@@ -16,7 +16,7 @@ from tests.lab.kernels import KERNELS, ROOT, Hosts
 pytestmark = pytest.mark.proof  # a lab for each kernel
 ORDERS = 300
 PLACE = "/mnt/devices/powerline"
-ORDERED = """
+ORDER_PROGRAM = """
 import itertools, sys, time
 place, count = sys.argv[1], int(sys.argv[2])
 def told():
@@ -39,7 +39,7 @@ for number, kind in zip(range(first + 1, first + 1 + count), itertools.cycle(kin
     passed += int(state["down_in_packets"]) + int(state["up_in_packets"])
 print(number - first, refused, passed)
 """
-"""Give COUNT orders to the device at PLACE, each when the last is obeyed; print the orders obeyed and refused, and frames."""
+"""Give COUNT orders, one after the other, to the device at PLACE; print the numbers of orders obeyed and refused, and of frames."""
 
 
 @pytest.fixture(scope="module", params=KERNELS)
@@ -54,7 +54,7 @@ def hosts(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 
 def flooding(hosts: Hosts, source: str, address: str) -> subprocess.Popen[bytes]:
-    """Start a sender on a host that sends more than any medium of the test carries, until it is stopped."""
+    """Start a program on a host that sends faster than any medium in the test, until it is stopped."""
     send = f"{command(FLOOD)} {address} 5009 572 700 16 95e6"
     return subprocess.Popen(
         [*lab.shell_command(hosts.access, source), f"exec {send}"], stdin=subprocess.DEVNULL
@@ -63,7 +63,7 @@ def flooding(hosts: Hosts, source: str, address: str) -> subprocess.Popen[bytes]
 
 @pytest.fixture(scope="module")
 def flooded(hosts: Hosts) -> Iterator[Hosts]:
-    """Both ways full."""
+    """Hosts that flood the adapters in both directions."""
     for host in ("src", "dst"):
         hosts.run(host, f"{command(SINK)} 5009 700 </dev/null >/dev/null 2>&1 & echo $! >/tmp/sink")
     floods = [flooding(hosts, "src", "172.16.12.3"), flooding(hosts, "dst", "172.16.12.2")]
@@ -73,8 +73,8 @@ def flooded(hosts: Hosts) -> Iterator[Hosts]:
         flood.wait()
 
 
-def test_every_order_is_obeyed_while_both_ways_are_full(flooded: Hosts) -> None:
-    give = [*lab.shell_command(flooded.access, "src"), f"{command(ORDERED)} {PLACE} {ORDERS}"]
+def test_every_order_is_obeyed_while_both_directions_are_flooded(flooded: Hosts) -> None:
+    give = [*lab.shell_command(flooded.access, "src"), f"{command(ORDER_PROGRAM)} {PLACE} {ORDERS}"]
     done = subprocess.run(give, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr
     obeyed, refused, passed = map(int, done.stdout.split())

@@ -1,6 +1,6 @@
 """Measure simulated adapters: their buffer by two methods with skewed clocks, and the effect of the sender's ring on TCP.
 
-MTU, buffer and rings are the report's. The medium has 10 to 23 Mbit/s instead of the report's 40, so that even a busy machine can
+MTU, buffer and rings are those of CAIA-TR-130417A. The medium has 10 to 23 Mbit/s instead of the report's 40, so that even a busy machine can
 send faster than the medium.
 """
 
@@ -68,8 +68,8 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checkout]:
     made.lab_down(TESTBED)
 
 
-def measured(checkout: Checkout, name: str) -> dict[str, dict[str, list[float]]]:
-    """Analyse a campaign: the values of each metric, by the level of its one factor with more than one."""
+def analyse_metrics(checkout: Checkout, name: str) -> dict[str, dict[str, list[float]]]:
+    """Analyse a campaign; return the values of each metric by the level of `txd`, or else of `mtu`."""
     folder = checkout.campaign(name)
     analyse(folder, checkout.folder, silent)
     with (folder / "tables" / "metrics.csv").open(newline="") as text:
@@ -84,23 +84,22 @@ def measured(checkout: Checkout, name: str) -> dict[str, dict[str, list[float]]]
 def run(checkout: Checkout, name: str, text: str) -> None:
     checkout.write(name, text)
     with checkout.start(name) as process:
-        said, _ = process.communicate(
-            timeout=1200
-        )  # ten trials take a machine under load more than five minutes
+        # On a busy machine, ten trials take more than five minutes.
+        said, _ = process.communicate(timeout=1200)
     assert process.returncode == 0, said
 
 
-def run_with_clocks_apart(
+def run_with_skewed_clock(
     checkout: Checkout, name: str, *, mtu: int, flood_bps: float, **values: object
 ) -> dict[str, dict[str, list[float]]]:
-    """Size a buffer, with the receiver's recordings as of a clock that is off by 250 ms and 40 ppm."""
+    """Measure a buffer after rewriting the receiver's recordings as if its clock were off by 250 ms and 40 ppm."""
     send = f"{command(FLOOD)} $TO $PORT {mtu - 28} $DURATION_S 4 {flood_bps}"
     words = {"run": json.dumps(send), "serve": json.dumps(f"{command(SINK)} $PORT $LIMIT_S")}
     run(checkout, name, SIZED.format(name=name, mtu=mtu, **words, **values))
     for trial in (checkout.campaign(name) / "trials").iterdir():
         since_ns = int(table(trial / "traces" / "dst-beacons.csv.gz")[0]["t_ns"])
         skew_host(trial, "dst", Skew(since_ns, SKEW_S, DRIFT_PPM))
-    return measured(checkout, name)
+    return analyse_metrics(checkout, name)
 
 
 def table(file: Path) -> list[dict[str, str]]:
@@ -110,37 +109,37 @@ def table(file: Path) -> list[dict[str, str]]:
 
 @pytest.fixture(scope="module", params=[600, 1200, 1500])
 def sized(checkout: Checkout, request: pytest.FixtureRequest) -> Mapping[str, float]:
-    """The report's buffer in front of 10 Mbit/s: the median of each metric over three trials.
+    """The median of each metric over three trials with the report's buffer at 10 Mbit/s.
 
-    At MTU 1500 it is full after 3.3 s, and what it then holds has passed 3.3 s later.
+    At MTU 1500 the buffer is full after 3.3 s, and needs 3.3 s to drain.
     """
     mtu = request.param
     values = {"rate": "10Mbit", "buffer": 2720, "duration": 8, "replicates": 3}
-    found = run_with_clocks_apart(checkout, f"sized-{mtu}", mtu=mtu, flood_bps=20e6, **values)
+    found = run_with_skewed_clock(checkout, f"sized-{mtu}", mtu=mtu, flood_bps=20e6, **values)
     return {metric: statistics.median(levels[str(mtu)]) for metric, levels in found.items()}
 
 
-def test_a_buffer_of_2720_frames_is_found_within_1_percent_on_clocks_that_are_apart(
+def test_a_buffer_of_2720_frames_is_measured_within_1_percent_although_the_clocks_differ(
     sized: Mapping[str, float],
 ) -> None:
     assert sized["buffer_pause_packets"] == pytest.approx(2720, rel=0.01)
     assert sized["buffer_delay_packets"] == pytest.approx(2720, rel=0.01)
 
 
-def test_the_clocks_that_were_set_apart_are_found_apart(sized: Mapping[str, float]) -> None:
+def test_the_offset_and_drift_of_the_skewed_clock_are_measured(sized: Mapping[str, float]) -> None:
     assert abs(sized["clock_offset_ms"]) == pytest.approx(SKEW_S * 1e3, rel=0.01)
     assert abs(sized["clock_drift_ppm"]) == pytest.approx(DRIFT_PPM, rel=0.25)
 
 
-def test_another_buffer_at_another_rate_is_found_when_only_the_experiment_says_so(checkout: Checkout) -> None:
+def test_a_buffer_of_911_frames_at_another_rate_is_measured_within_1_percent(checkout: Checkout) -> None:
     values = {"rate": "23Mbit", "buffer": 911, "duration": 3, "replicates": 3}
-    found = run_with_clocks_apart(checkout, "other", mtu=1500, flood_bps=40e6, **values)
+    found = run_with_skewed_clock(checkout, "other", mtu=1500, flood_bps=40e6, **values)
     assert statistics.median(found["buffer_pause_packets"]["1500"]) == pytest.approx(911, rel=0.01)
     assert statistics.median(found["buffer_delay_packets"]["1500"]) == pytest.approx(911, rel=0.01)
 
 
 def through_rings(name: str, **values: object) -> str:
-    """Write a study of one flow through a ring and a pair of adapters, which send PAUSE frames but with `control` off."""
+    """Write a study of one flow through a ring and a pair of adapters, which send PAUSE frames unless `control` is off."""
     return RINGED.format(**{"name": name, "control": "on", **values})
 
 
@@ -149,16 +148,16 @@ RINGS = (256, 512, 1024, 2048)
 
 @pytest.fixture(scope="module")
 def ringed(checkout: Checkout) -> Mapping[str, Mapping[str, list[float]]]:
-    """One flow each through rings before the report's buffer at 20 Mbit/s.
+    """A campaign with one flow through each of several rings and the report's buffer at 20 Mbit/s.
 
-    A busy machine may keep the adapters from a burst, which then overflows the ring before any PAUSE frame: so two of each.
-    Its window of 5801 segments is more than 2720 and 2048 hold, and so much less than 2720 and 4096 do that adapters which a busy machine
-    keeps from their work for half a second do not make that ring overflow.
+    On a busy machine, the adapters may be late, and a burst overflows the ring before any PAUSE frame: so each ring has two trials.
+    The window of 5801 segments exceeds 2720 + 2048 packets, and is so much smaller than 2720 + 4096 packets that the ring of 4096 does not
+    overflow even if a busy machine delays the adapters by half a second.
     """
     rings = [*RINGS, 4096]
     values = {"buffer": 2720, "duration": 12, "replicates": 2, "cc": "newreno", "rings": rings}
     run(checkout, "ringed", through_rings("ringed", **values))
-    return measured(checkout, "ringed")
+    return analyse_metrics(checkout, "ringed")
 
 
 def test_a_ring_overflows_later_the_longer_it_is_and_one_of_4096_never(
@@ -179,10 +178,10 @@ def test_buffer_and_ring_together_explain_the_largest_rtt_within_3_percent(
     assert max(ringed["rtt_max_ms"][str(ring)]) == pytest.approx(full_ms + 4, rel=0.03)
 
 
-def test_pause_frames_that_a_card_swallowed_are_told_from_none_by_the_counters(
+def test_pause_frames_that_a_network_card_hides_are_detected_by_its_counters(
     checkout: Checkout, ringed: Mapping[str, Mapping[str, list[float]]]
 ) -> None:
-    """No card of a lab swallows them: they are taken out of what was recorded. The report has the table of this test."""
+    """The lab's network cards do not hide PAUSE frames, so the test removes the frames from the recordings."""
     assert ringed["pause_frames_seen"]["256"]
     trials = checkout.campaign("ringed") / "trials"
     for trial in trials.iterdir():
@@ -197,17 +196,17 @@ def test_pause_frames_that_a_card_swallowed_are_told_from_none_by_the_counters(
     }
     run(checkout, "dropped", through_rings("dropped", **dropped))
 
-    found = measured(checkout, "ringed")
+    found = analyse_metrics(checkout, "ringed")
 
     assert found["pause_frames_seen"] == {str(ring): [0, 0] for ring in (*RINGS, 4096)}
     states = flow_control(checkout, "ringed")
     assert states == {**{str(ring): {"swallowed"} for ring in RINGS}, "4096": {"not told"}}
-    measured(checkout, "dropped")
+    analyse_metrics(checkout, "dropped")
     assert flow_control(checkout, "dropped") == {"newreno": {"none"}}
 
 
 def flow_control(checkout: Checkout, name: str) -> dict[str, set[str]]:
-    """What the report's table says of PAUSE frames, by ring, or by congestion control where there is one ring."""
+    """Return the states in the table `flow-control` by ring, or by congestion control if there is only one ring."""
     states: dict[str, set[str]] = {}
     with (checkout.campaign(name) / "bundle" / "data" / "flow-control.csv").open(newline="") as text:
         for row in csv.DictReader(text):
@@ -215,8 +214,8 @@ def flow_control(checkout: Checkout, name: str) -> dict[str, set[str]]:
     return states
 
 
-def test_a_ring_of_256_saws_the_congestion_window(checkout: Checkout) -> None:
-    """Before a buffer of 30, so that cubic is back within seconds: after 2720 it would take minutes."""
+def test_a_ring_of_256_gives_the_congestion_window_a_sawtooth(checkout: Checkout) -> None:
+    """With a buffer of 30 packets, cubic's window grows back within seconds; with 2720 packets it would take minutes."""
     run(
         checkout,
         "saw",
@@ -225,15 +224,14 @@ def test_a_ring_of_256_saws_the_congestion_window(checkout: Checkout) -> None:
     ((trial, _),) = checkout.manifests("saw").items()
     traces = checkout.campaign("saw") / "trials" / trial / "traces"
     rows = [row for row in table(traces / "src-tcp-info.csv.gz") if row["cc"] == "cubic"]
-    busiest = max(rows, key=lambda row: int(row["cwnd_packets"]))[
-        "sport"
-    ]  # and not iperf's control connection
+    # The connection with the data, not iperf's control connection.
+    busiest = max(rows, key=lambda row: int(row["cwnd_packets"]))["sport"]
     windows = [int(row["cwnd_packets"]) for row in rows if row["sport"] == busiest]
     assert teeth(windows) >= 2
 
 
 def teeth(windows: list[int]) -> int:
-    """Count falls by a fifth that were followed by growth of a tenth."""
+    """Count the falls of a window by a fifth that are followed by growth of a tenth."""
     count, top, low = 0, 0, None
     for window in windows:
         if low is None:
@@ -246,7 +244,9 @@ def teeth(windows: list[int]) -> int:
     return count
 
 
-def test_a_ring_that_was_changed_behind_a_trial_s_back_makes_it_invalid(checkout: Checkout) -> None:
+def test_a_ring_that_another_program_changes_during_the_traffic_makes_the_trial_invalid(
+    checkout: Checkout,
+) -> None:
     name = "changed"
     text = through_rings(name, buffer=30, duration=4, replicates=1, cc="newreno", rings=[256])
     checkout.write(name, text)
@@ -263,6 +263,6 @@ def test_a_ring_that_was_changed_behind_a_trial_s_back_makes_it_invalid(checkout
 
 
 def failed_checks(campaign: Path) -> list[dict[str, Any]]:
-    """The checks that the campaign's one trial did not pass, wherever its recordings were put."""
+    """Return the failed checks of the campaign's only trial, which may have been set aside."""
     (manifest,) = {path.resolve(): None for path in campaign.glob("*/*/manifest.json")}
     return [check for check in json.loads(manifest.read_bytes())["checks"] if not check["ok"]]

@@ -19,24 +19,24 @@ import pytest
 from samovar import lab
 from tests.lab.campaigns import BUSY, ROOT
 
-pytestmark = pytest.mark.proof  # some 20 s; unit/test_documentation.py plans the same
+pytestmark = pytest.mark.proof  # some 20 s; a unit test of the documentation plans the same
 
 FILE = re.compile(r"^`((?:templates|experiments)/[^`]+)`.*\n\n```\w*\n((?s:.*?))^```$", flags=re.MULTILINE)
 LONG = re.compile(r"^  ttl\.hops: .*\n  traffic\.bulk\.streams: .*\n", flags=re.MULTILINE)
 SHORT = "  ttl.hops: [32]\n  traffic.bulk.streams: [4]\n"
-"""One of the four treatments of the page."""
+"""The levels of one of the four treatments in the how-to."""
 ADDED = {"aqm": "sfb", "setting": "ttl", "generator": "iperf3-parallel", "logger": "retransmits"}
 HOSTS = ("src", "rtr", "dst")
 
 
 @dataclass(frozen=True)
 class Clone:
-    """A checkout in which commands are typed."""
+    """A checkout in which tests run `fab`."""
 
     folder: Path
 
     def fab(self, *words: str) -> tuple[int, str]:
-        """Type `fab WORDS`; its exit code, and what it printed."""
+        """Run `fab WORDS`; return its exit code and its output."""
         command = [str(Path(sys.executable).with_name("fab")), *words]
         done = subprocess.run(
             command,
@@ -51,7 +51,7 @@ class Clone:
         return done.returncode, done.stdout
 
     def on_host(self, host: str, script: str) -> str:
-        """What a script prints on a host of the lab."""
+        """Run a script on a host of the lab; return its output."""
         access = lab.read_access(self.folder / ".lab" / "lab")
         assert access
         command = [*lab.shell_command(access, host), script]
@@ -65,19 +65,19 @@ class Clone:
 
     @property
     def manifest(self) -> dict[str, Any]:
-        """What that trial was and came to."""
+        """The manifest of the one trial."""
         read: dict[str, Any] = json.loads((self.trial / "manifest.json").read_bytes())
         return read
 
     def state(self, host: str, when: str) -> dict[str, str]:
-        """The state of a host before, in and after that trial."""
+        """Return the state of a host `before`, `set` in or `after` the one trial."""
         read: dict[str, str] = json.loads((self.trial / "facts" / f"{host}-{when}.json").read_bytes())
         return read
 
 
 @pytest.fixture(scope="module")
 def clone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clone]:
-    """A checkout with the files of the page, as they stand there, and the page's experiment cut to one trial."""
+    """A checkout with the files of the how-to, whose experiment is reduced to one trial."""
     folder = tmp_path_factory.mktemp("clone")
     for name in ("samovar", "analysis", ".rlib", ".bin", ".stamps"):
         (folder / name).symlink_to(ROOT / name)
@@ -89,7 +89,7 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clone]:
     files = dict(FILE.findall((ROOT / "docs" / "how-to" / "add-a-recipe.md").read_text()))
     assert len(files) == len(ADDED) + 1
     for name, text in files.items():
-        assert not (folder / name).exists(), "the page adds what is there already"
+        assert not (folder / name).exists(), "the how-to adds a file that exists already"
         (folder / name).write_text(text)
     mine = folder / "experiments" / "mine.yaml"
     short, count = LONG.subn(SHORT, mine.read_text())
@@ -106,14 +106,14 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clone]:
 
 @pytest.fixture(scope="module")
 def ran(clone: Clone) -> Clone:
-    """The same after `fab run mine`."""
+    """The clone after `fab run mine`."""
     code, said = clone.fab("run", "mine")
     assert code == 0, said
     assert clone.manifest["verdict"] == "valid", clone.manifest["reasons"]
     return clone
 
 
-def test_a_discipline_and_a_setting_of_ones_own_are_set_read_back_and_put_back(ran: Clone) -> None:
+def test_an_added_aqm_and_an_added_setting_are_set_read_back_and_restored(ran: Clone) -> None:
     for host in HOSTS:
         assert ran.state(host, "before") == ran.state(host, "after") != ran.state(host, "set")
     assert "sfb rehash" in str(ran.state("rtr", "set"))
@@ -123,8 +123,8 @@ def test_a_discipline_and_a_setting_of_ones_own_are_set_read_back_and_put_back(r
     assert ran.on_host("src", "cat /proc/sys/net/ipv4/ip_default_ttl").strip() == "64"
 
 
-def test_the_packets_of_a_generator_of_ones_own_are_in_the_capture(ran: Clone) -> None:
-    """Four connections for the data, each with its SYN, and the one over which iperf3 talks."""
+def test_the_packets_of_an_added_generator_are_in_the_capture(ran: Clone) -> None:
+    """The capture has the SYNs of four data connections and of iperf3's control connection."""
     (flow,) = ran.manifest["resolved"]["flows"]
     paths = [entry["path"] for entry in ran.manifest["files"] if entry["kind"] == "capture"]
     (capture,) = (ran.trial / path for path in paths if Path(path).name.startswith("src"))
@@ -133,10 +133,10 @@ def test_the_packets_of_a_generator_of_ones_own_are_in_the_capture(ran: Clone) -
     packets = gzip.decompress(capture.read_bytes())
     seen = subprocess.run(command, input=packets, capture_output=True, timeout=60, check=True).stdout.decode()
     assert len(re.findall(r"Flags \[S", seen)) == 5, seen
-    assert set(re.findall(r"\bttl (\d+)", seen)) == {"32"}, "as the setting says"
+    assert set(re.findall(r"\bttl (\d+)", seen)) == {"32"}, "the value of the added setting"
 
 
-def test_a_logger_of_ones_own_leaves_its_samples(ran: Clone) -> None:
+def test_an_added_logger_records_samples(ran: Clone) -> None:
     with gzip.open(ran.trial / "traces" / "src-retransmits.csv.gz", "rt", newline="") as file:
         rows = [{name: int(value) for name, value in row.items()} for row in csv.DictReader(file)]
     assert len(rows) > 3
@@ -144,10 +144,10 @@ def test_a_logger_of_ones_own_leaves_its_samples(ran: Clone) -> None:
     assert rows == sorted(rows, key=lambda row: row["t_ns"])
     assert rows[-1]["sent_segments"] > rows[0]["sent_segments"]
     start_ns = ran.manifest["t_start_s"] * 1e9
-    assert any(row["t_ns"] > start_ns for row in rows), "while the traffic ran"
+    assert any(row["t_ns"] > start_ns for row in rows), "some samples are from the time of the traffic"
 
 
-def test_what_is_added_is_listed_and_known_to_editors_and_in_the_reference(clone: Clone) -> None:
+def test_added_recipes_are_in_fab_list_in_the_reference_and_in_the_schema_for_editors(clone: Clone) -> None:
     code, listed = clone.fab("list")
     assert code == 0
     assert set(ADDED.values()) <= set(re.findall(r"[\w-]+", listed))
@@ -162,7 +162,7 @@ def test_what_is_added_is_listed_and_known_to_editors_and_in_the_reference(clone
     assert clone.fab("schema") == (0, "all generated files are current\n")
 
 
-def test_check_tells_what_each_host_offers_and_ends_with_0_when_that_is_enough(clone: Clone) -> None:
+def test_fab_check_prints_the_facts_of_each_host_and_ends_with_0_if_nothing_is_missing(clone: Clone) -> None:
     code, said = clone.fab("check", "mine")
     assert code == 0, said
     lines = said.splitlines()
@@ -171,7 +171,7 @@ def test_check_tells_what_each_host_offers_and_ends_with_0_when_that_is_enough(c
         assert sum(line.startswith(f"  {fact}  ") for line in lines) == len(HOSTS), f"{fact}: {said}"
 
 
-def test_check_names_what_a_host_lacks_and_ends_with_1(clone: Clone) -> None:
+def test_fab_check_reports_a_missing_congestion_control_and_ends_with_1(clone: Clone) -> None:
     code, said = clone.fab("check", "mine", "--set", "settings.cc=lola")
     assert code == 1, said
     assert "lola" in said

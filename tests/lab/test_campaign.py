@@ -31,14 +31,14 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checkout]:
 
 @pytest.fixture(scope="module")
 def plain(checkout: Checkout) -> Checkout:
-    """A campaign that nothing happened to: windows and packet sizes, and a delay-based control."""
+    """An undisturbed campaign: two receive windows, a small MTU, and a delay-based congestion control."""
     checkout.define("plain", "{cc: [newreno, cdg], rwnd: [30KB, 200KB], mtu: [600]}")
     code, said = checkout.run("plain")
     assert code == 0, said
     return checkout
 
 
-def test_every_trial_of_a_campaign_is_valid_and_whole(plain: Checkout) -> None:
+def test_every_trial_of_a_campaign_is_valid_and_complete(plain: Checkout) -> None:
     manifests = plain.manifests("plain")
     assert len(manifests) == 4
     assert {m["verdict"] for m in manifests.values()} == {"valid"}, [m["reasons"] for m in manifests.values()]
@@ -48,16 +48,18 @@ def test_every_trial_of_a_campaign_is_valid_and_whole(plain: Checkout) -> None:
         assert all((folder / entry["path"]).stat().st_size == entry["bytes"] for entry in manifest["files"])
 
 
-def test_the_largest_window_on_the_wire_is_what_was_asked(plain: Checkout) -> None:
+def test_the_largest_window_on_the_wire_is_at_most_the_requested_one_and_at_least_90_percent(
+    plain: Checkout,
+) -> None:
     for manifest in plain.manifests("plain").values():
-        asked = manifest["resolved"]["hosts"]["dst"]["rwnd_bytes"]
+        requested = manifest["resolved"]["hosts"]["dst"]["rwnd_bytes"]
         seen = [check["observed"] for check in manifest["checks"] if "largest window" in check["check"]]
         largest = {int(text.removesuffix(" B")) for text in seen}
         assert len(largest) == 1
-        assert 0.9 * asked <= largest.pop() <= asked
+        assert 0.9 * requested <= largest.pop() <= requested
 
 
-def test_every_host_is_left_as_it_was_found(plain: Checkout) -> None:
+def test_every_host_has_the_same_state_after_a_trial_as_before(plain: Checkout) -> None:
     for id_ in plain.manifests("plain"):
         facts = plain.campaign("plain") / "trials" / id_ / "facts"
         for host in HOSTS:
@@ -69,7 +71,7 @@ def test_every_host_is_left_as_it_was_found(plain: Checkout) -> None:
             assert before != set_
 
 
-def test_nothing_of_a_campaign_stays_on_a_host(plain: Checkout) -> None:
+def test_a_campaign_leaves_no_programs_or_files_on_a_host(plain: Checkout) -> None:
     for host in HOSTS:
         assert plain.running(host) == []
         assert plain.on_host(host, "find /tmp/samovar -mindepth 2; true") == ""
@@ -87,24 +89,24 @@ def test_each_script_is_kept_with_its_exit_code_output_and_time(plain: Checkout)
         assert file.with_suffix(".sh").stat().st_size > 0
 
 
-def test_the_phases_beyond_traffic_add_up_to_the_overhead(plain: Checkout) -> None:
+def test_the_phases_other_than_the_traffic_add_up_to_the_overhead(plain: Checkout) -> None:
     for manifest in plain.manifests("plain").values():
         beyond = sum(p["seconds"] for p in manifest["phases"] if p["phase"] not in NOT_OVERHEAD)
         assert beyond <= manifest["overhead_s"] <= beyond + 2
 
 
-def test_the_samplers_meet_their_interval_and_see_the_queue_fill(plain: Checkout) -> None:
+def test_the_samples_of_the_queue_show_that_it_is_full_and_drops_packets(plain: Checkout) -> None:
     id_ = next(id_ for id_ in plain.manifests("plain") if id_.startswith("newreno-200KB"))
     traces = plain.campaign("plain") / "trials" / id_ / "traces"
     with gzip.open(traces / "rtr-queue.csv.gz", "rt") as file:
         names, *rows = [line.strip().split(",") for line in file]
     bottleneck = [dict(zip(names, row, strict=True)) for row in rows if row[names.index("handle")] == "10:"]
-    # A sampler that is held up on a busy machine may miss the few milliseconds in which the queue is quite full.
+    # A sampler that is held up on a busy machine may miss the few milliseconds in which the queue is completely full.
     assert 38 <= max(int(row["backlog_packets"]) for row in bottleneck) <= 40
     assert int(bottleneck[-1]["drops"]) > 0
 
 
-def test_the_preflight_finds_nothing_missing_in_the_lab_and_changes_nothing(plain: Checkout) -> None:
+def test_the_preflight_finds_nothing_missing_in_the_lab_and_makes_no_campaign(plain: Checkout) -> None:
     before = plain.campaign("plain")
     study = plain.controller.project.plan(Request("plain"))
     with plain.controller.connections.sessions_with_lab(study, silent) as sessions, sessions:
@@ -113,7 +115,7 @@ def test_the_preflight_finds_nothing_missing_in_the_lab_and_changes_nothing(plai
     assert plain.campaign("plain") == before
 
 
-def test_a_killed_controller_leaves_nothing_running_and_the_same_command_runs_only_what_is_missing(
+def test_a_killed_controller_leaves_no_program_running_and_the_same_command_runs_the_missing_trials(
     checkout: Checkout,
 ) -> None:
     checkout.define("killed", "{cc: [cubic], rwnd: [100KB, 150KB, 200KB]}", duration_s=3)
@@ -141,7 +143,7 @@ def test_a_killed_controller_leaves_nothing_running_and_the_same_command_runs_on
         assert "sv-" not in checkout.on_host(host, "ls /sys/class/net")
 
 
-def test_one_interrupt_ends_the_trial_restores_the_hosts_and_the_same_command_goes_on(
+def test_one_interrupt_ends_the_trial_and_restores_the_hosts_and_the_same_command_resumes(
     checkout: Checkout,
 ) -> None:
     checkout.define("interrupted", "{cc: [cubic], rwnd: [100KB, 200KB]}", duration_s=5)
@@ -163,8 +165,8 @@ def test_one_interrupt_ends_the_trial_restores_the_hosts_and_the_same_command_go
     assert checkout.manifests("interrupted")[victim]["attempt"] == 2
 
 
-@pytest.mark.proof  # traffic and verdict have short ones of it
-def test_a_trial_whose_generator_dies_is_invalid_and_the_campaign_goes_on(checkout: Checkout) -> None:
+@pytest.mark.proof  # test_traffic.py and test_verdict.py have shorter tests of this
+def test_a_trial_whose_generator_is_killed_is_invalid_and_the_campaign_continues(checkout: Checkout) -> None:
     checkout.define("dying", "{cc: [cubic], rwnd: [100KB, 200KB]}", duration_s=4)
     process = checkout.start("dying")
     victim = checkout.wait_for_traffic("dying", 1)
@@ -193,7 +195,7 @@ def test_a_trial_whose_generator_dies_is_invalid_and_the_campaign_goes_on(checko
         ("{cc: [cubic", "receiver", "refused.yaml"),
     ],
 )
-def test_what_cannot_run_is_refused_before_anything_changes(
+def test_an_experiment_that_cannot_run_is_refused_before_anything_changes(
     checkout: Checkout, factors: str, receiver: str, complaint: str
 ) -> None:
     checkout.define("refused", factors, f"[{{flow: bulk, generator: iperf3, from: sender, to: {receiver}}}]")
@@ -206,7 +208,7 @@ def test_what_cannot_run_is_refused_before_anything_changes(
     assert {h: checkout.on_host(h, "tc qdisc; ip -br link; sysctl net.ipv4 2>&1") for h in HOSTS} == states
 
 
-def test_a_testbed_that_does_not_answer_is_named(tmp_path: Path) -> None:
+def test_the_error_for_a_lab_that_is_not_running_names_the_command_that_starts_it(tmp_path: Path) -> None:
     made = make_checkout(tmp_path)
     made.define("silent", "{cc: [cubic]}")
     study = made.controller.project.plan(Request("silent"))

@@ -1,6 +1,6 @@
-"""Bounds of clock drift from real readings: over a real sshd, with the recipe, with the errors of such readings.
+"""Bounds of the drift of clocks, from readings with the recipe `clock` over a real sshd.
 
-All that can be reached here has this machine's clock, so one that runs off is made of it: as it is read, or in what was read.
+Only this machine's clock can be read, so a drifting clock is simulated, in the script that reads it or in its readings.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tests.unit.campaign.evidence_sample import evidence_of
 NOW = Catalogue(Path(__file__).parents[2] / "templates").recipe("step", "clock", "linux").render("script", {})
 READINGS = 20
 APART_S = 3600.0
-"""Errors of 0.2 s, as on a very busy machine, leave the drift 25 ppm either way when readings are so far apart."""
+"""The simulated time between readings: with errors of 0.2 s, as on a very busy machine, the drift is then known to 25 ppm."""
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +46,7 @@ def _read(session: Session, script: str) -> list[Reading]:
 
 
 def _apart(readings: Sequence[Reading], drift_ppm: float) -> list[Reading]:
-    """Make readings what they were, had they been taken long after each other, of a clock that drifts."""
+    """Return the readings as if they had been taken one hour apart, from a clock with this drift."""
     later = ((reading, APART_S * count) for count, reading in enumerate(readings))
     return [
         replace(reading, t_s=reading.t_s + s, offset_s=reading.offset_s + drift_ppm * 1e-6 * s)
@@ -54,7 +54,7 @@ def _apart(readings: Sequence[Reading], drift_ppm: float) -> list[Reading]:
     ]
 
 
-def _judged(readings: Sequence[Reading]) -> tuple[Drift, bool]:
+def _judge(readings: Sequence[Reading]) -> tuple[Drift, bool]:
     drift = drift_of(readings)
     assert drift is not None
     clock = ClockOffset("here", 0.0, 0.0, drift=drift)
@@ -65,23 +65,23 @@ def _judged(readings: Sequence[Reading]) -> tuple[Drift, bool]:
 @pytest.mark.parametrize(
     ("drift_ppm", "passes"), [(0.0, True), (30.0, True), (-30.0, True), (150.0, False), (-150.0, False)]
 )
-def test_a_clock_is_said_to_drift_when_it_does(
+def test_a_clock_fails_the_check_of_drift_only_if_it_drifts_by_more_than_the_threshold(
     readings: list[Reading], drift_ppm: float, passes: bool
 ) -> None:
-    drift, ok = _judged(_apart(readings, drift_ppm))
+    drift, ok = _judge(_apart(readings, drift_ppm))
     assert drift.low_ppm <= drift_ppm <= drift.high_ppm
     assert ok == passes
 
 
-def test_a_clock_that_was_set_on_the_way_is_not_said_to_drift(readings: list[Reading]) -> None:
+def test_a_clock_that_was_set_between_two_readings_passes_the_check_of_drift(readings: list[Reading]) -> None:
     half = READINGS // 2
     steps = [replace(reading, offset_s=reading.offset_s + 3600.0) for reading in readings[half:]]
-    drift, ok = _judged(_apart([*readings[:half], *steps], 0.0))
+    drift, ok = _judge(_apart([*readings[:half], *steps], 0.0))
     assert drift.low_ppm <= 0.0 <= drift.high_ppm
     assert ok
 
 
-def test_a_clock_that_runs_half_as_fast_again_is_found_out_within_twenty_readings(session: Session) -> None:
-    drift, ok = _judged(_read(session, f"now=$(now_ns); echo $((now + (now - {time.time_ns()}) / 2))"))
+def test_twenty_readings_are_enough_to_detect_a_clock_that_is_50_percent_too_fast(session: Session) -> None:
+    drift, ok = _judge(_read(session, f"now=$(now_ns); echo $((now + (now - {time.time_ns()}) / 2))"))
     assert drift.low_ppm <= 0.5e6 <= drift.high_ppm
     assert not ok

@@ -47,7 +47,7 @@ def session(sshd: Sshd) -> Iterator[Session]:
 
 @pytest.fixture
 def remote(tmp_path: Path) -> Path:
-    """A trial's folder on the host, with what a trial leaves."""
+    """A trial's folder on the host, with the files of a trial."""
     folder = tmp_path / "host" / "trial"
     folder.mkdir(parents=True)
     (folder / CAPTURE.output).write_bytes(gzip.compress(os.urandom(300_000)))
@@ -57,7 +57,7 @@ def remote(tmp_path: Path) -> Path:
     return folder
 
 
-def test_files_arrive_as_they_were_and_the_host_is_cleared(
+def test_files_arrive_unchanged_and_are_removed_from_the_host(
     session: Session, remote: Path, tmp_path: Path
 ) -> None:
     was = {file.name: (remote / file.output).read_bytes() for file in FILES}
@@ -75,7 +75,7 @@ def test_files_arrive_as_they_were_and_the_host_is_cleared(
     assert not remote.exists()
 
 
-def test_the_manifest_entries_describe_the_files_that_are_here(
+def test_the_manifest_entries_describe_the_collected_files(
     session: Session, remote: Path, tmp_path: Path
 ) -> None:
     entries = collect(session, str(remote), FILES, tmp_path / "trial")
@@ -85,11 +85,11 @@ def test_the_manifest_entries_describe_the_files_that_are_here(
     about = ("kind", "host", "interface", "logger")
     assert [entries[0][key] for key in about] == ["capture", session.host, "eth1", "tcpdump"]
     assert set(entries[2]) == {"path", "kind", "host", "logger", "bytes", "sha256"}, (
-        "what is not known is left out"
+        "keys without a value are left out"
     )
 
 
-def test_a_missing_file_is_named_with_what_is_there_and_nothing_is_removed(
+def test_a_missing_file_is_reported_with_the_existing_files_and_nothing_is_removed(
     session: Session, remote: Path, tmp_path: Path
 ) -> None:
     (remote / CAPTURE.output).unlink()
@@ -99,17 +99,17 @@ def test_a_missing_file_is_named_with_what_is_there_and_nothing_is_removed(
     assert not (tmp_path / "trial").exists()
 
 
-def test_a_file_that_changes_on_its_way_is_refused_and_stays_on_the_host(
+def test_a_file_that_changes_during_its_collection_is_refused_and_stays_on_the_host(
     sshd: Sshd, remote: Path, tmp_path: Path
 ) -> None:
-    """The capture is still being written when it is counted."""
+    """The capture is still being written when its checksum is computed."""
 
-    def write_on(done: ScriptResult) -> None:
+    def change_capture(done: ScriptResult) -> None:
         if done.step == "pack":
             with (remote / CAPTURE.output).open("r+b") as file:
                 file.write(b"\xff")
 
-    session = Session(sshd.target(f"test-{secrets.token_hex(6)}"), record=write_on)
+    session = Session(sshd.target(f"test-{secrets.token_hex(6)}"), record=change_capture)
     with pytest.raises(TestbedError, match=r"src-eth1.pcap.gz: received \d+ bytes with SHA-256"):
         collect(session, str(remote), FILES, tmp_path / "trial")
     session.close()
@@ -127,13 +127,17 @@ def test_a_collection_that_failed_can_be_repeated(session: Session, remote: Path
     assert len(collect(session, str(remote), FILES, blocked)) == 3
 
 
-def test_nothing_expected_is_nothing_collected(session: Session, remote: Path, tmp_path: Path) -> None:
+def test_without_an_expected_file_nothing_is_collected_or_removed(
+    session: Session, remote: Path, tmp_path: Path
+) -> None:
     assert collect(session, str(remote), (), tmp_path / "trial") == []
     assert remote.exists()
 
 
-def test_sums_come_without_sha256sum_too(remote: Path, tmp_path: Path) -> None:
-    """FreeBSD's program is sha256; `-r` makes it print what sha256sum does, with one space."""
+def test_checksums_are_computed_with_sha256_if_the_host_has_no_sha256sum(
+    remote: Path, tmp_path: Path
+) -> None:
+    """FreeBSD's program is sha256; with `-r`, it prints lines like those of sha256sum, but with one space."""
     tools = tmp_path / "bin"
     tools.mkdir()
     for tool in ("gzip", "wc"):
@@ -156,7 +160,7 @@ def test_sums_come_without_sha256sum_too(remote: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "name", ["../x", "/etc/passwd", "..", ".hidden", "a b", "a\nb", "-rf", "a$(id)", "", "ü"]
 )
-def test_names_that_could_lead_elsewhere_are_refused(name: str) -> None:
+def test_unsafe_names_of_files_are_refused(name: str) -> None:
     with pytest.raises(TestbedError, match="cannot be the name of a collected file"):
         packed_name(replace(CAPTURE, output=name))
 
@@ -164,7 +168,9 @@ def test_names_that_could_lead_elsewhere_are_refused(name: str) -> None:
 @pytest.mark.parametrize(
     "folder", ["/", "/tmp", "/tmp/trial", "tmp/a/b/c", "/tmp/a/../b", "/tmp/a//b", "/tmp/a b/c"]
 )
-def test_only_a_trials_folder_is_ever_removed(session: Session, tmp_path: Path, folder: str) -> None:
+def test_a_folder_that_cannot_be_that_of_a_trial_is_not_collected_or_removed(
+    session: Session, tmp_path: Path, folder: str
+) -> None:
     with pytest.raises(TestbedError, match="is not the folder of a trial"):
         collect(session, folder, FILES, tmp_path)
 
@@ -173,7 +179,7 @@ SUM = "0" * 64
 
 
 @pytest.mark.parametrize(
-    "told",
+    "output",
     [
         "",
         f"{SUM}  a\n",
@@ -182,12 +188,12 @@ SUM = "0" * 64
         f"{SUM[:-1]}  a\n 1 a\n",
     ],
 )
-def test_a_host_that_tells_of_other_files_is_refused(told: str) -> None:
+def test_checksums_of_other_files_than_the_requested_ones_are_refused(output: str) -> None:
     with pytest.raises(TestbedError, match=r"src: printed checksums and sizes of .* instead of a"):
-        parse_packed("src", told, ["a"])
+        parse_packed("src", output, ["a"])
 
 
-# --- what a host may do wrong
+# --- hosts that are faulty or hostile
 
 
 def test_a_link_in_place_of_a_file_is_refused(session: Session, remote: Path, tmp_path: Path) -> None:
@@ -201,7 +207,7 @@ def test_a_link_in_place_of_a_file_is_refused(session: Session, remote: Path, tm
 
 
 @pytest.mark.parametrize("becomes", ["endless", "shorter", "longer", "folder"])
-def test_a_file_that_becomes_another_thing_once_it_is_counted_is_refused(
+def test_a_file_that_is_replaced_after_its_checksum_was_computed_is_refused(
     sshd: Sshd, remote: Path, tmp_path: Path, becomes: str
 ) -> None:
     file = remote / CAPTURE.output
@@ -222,20 +228,20 @@ def test_a_file_that_becomes_another_thing_once_it_is_counted_is_refused(
     with pytest.raises(TestbedError, match=r"src-eth1.pcap.gz: (received|cannot be copied)"):
         collect(session, str(remote), FILES, tmp_path / "trial")
     session.close()
-    assert remote.exists(), "what could not be had whole is not removed"
+    assert remote.exists(), "files that were not fetched completely are not removed"
     here = [path for path in (tmp_path / "trial").rglob("*") if path.is_file()]
-    assert all(path.name.endswith(".gz") for path in here), "no part stays"
+    assert all(path.name.endswith(".gz") for path in here), "no partial file is left"
     assert collected_path(CAPTURE) not in [str(path.relative_to(tmp_path / "trial")) for path in here]
 
 
-class Lying(Session):
-    """A host whose sha256sum and wc say what they are told to, whatever they are asked."""
+class LyingSession(Session):
+    """A session with a host whose sha256sum prints a given text, whatever its arguments are, and whose wc prints nothing."""
 
     def __init__(self, target: SshTarget, tools: Path) -> None:
         super().__init__(target)
         self._tools = tools
         tools.mkdir()
-        for name, body in (("sha256sum", f"exec cat '{tools}/said'"), ("wc", "exit 0")):
+        for name, body in (("sha256sum", f"exec cat '{tools}/output'"), ("wc", "exit 0")):
             (tools / name).write_text(f"#!/bin/sh\n{body}\n")
             (tools / name).chmod(0o755)
 
@@ -244,14 +250,14 @@ class Lying(Session):
             f"PATH={self._tools}:$PATH\n{script}", step=step, deadline_s=deadline_s, check=check
         )
 
-    def say(self, text: bytes) -> None:
-        """Take what the host says next."""
-        (self._tools / "said").write_bytes(text)
+    def set_output(self, text: bytes) -> None:
+        """Set the text that the host's sha256sum prints."""
+        (self._tools / "output").write_bytes(text)
 
 
 @pytest.fixture
-def lying(sshd: Sshd, tmp_path: Path) -> Iterator[Lying]:
-    session = Lying(sshd.target(f"test-{secrets.token_hex(6)}"), tmp_path / "bin")
+def lying(sshd: Sshd, tmp_path: Path) -> Iterator[LyingSession]:
+    session = LyingSession(sshd.target(f"test-{secrets.token_hex(6)}"), tmp_path / "bin")
     yield session
     session.close()
 
@@ -280,12 +286,12 @@ LINES = st.tuples(st.one_of(SUMS, COUNTS), st.sampled_from([b"  ", b" ", b" *", 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(lines=st.lists(LINES, max_size=6))
-def test_whatever_a_host_says_of_its_files_nothing_is_written_beside_the_trial(
-    lying: Lying, remote: Path, tmp_path: Path, lines: list[bytes]
+def test_nothing_is_written_outside_the_trial_whatever_a_host_prints_about_its_files(
+    lying: LyingSession, remote: Path, tmp_path: Path, lines: list[bytes]
 ) -> None:
     remote.mkdir(exist_ok=True)
     (remote / "data.csv").write_text("1\n")
-    lying.say(b"\n".join([*lines, b""]))
+    lying.set_output(b"\n".join([*lines, b""]))
     trial = tmp_path / "campaign" / "trial"
     with pytest.raises(TestbedError):  # no line can have the sum of the file
         collect(lying, str(remote), [DATA], trial)
@@ -296,9 +302,11 @@ def test_whatever_a_host_says_of_its_files_nothing_is_written_beside_the_trial(
     ] == []
 
 
-def test_what_the_disk_has_no_room_for_is_not_fetched(lying: Lying, remote: Path, tmp_path: Path) -> None:
+def test_files_that_exceed_the_free_disk_space_are_not_fetched(
+    lying: LyingSession, remote: Path, tmp_path: Path
+) -> None:
     (remote / "data.csv").write_text("1\n")
-    lying.say(b"0" * 64 + b"  data.csv.gz\n999999999999999999 data.csv.gz\n")
+    lying.set_output(b"0" * 64 + b"  data.csv.gz\n999999999999999999 data.csv.gz\n")
     with pytest.raises(
         CampaignError, match=r"1000000TB to collect, but .* free, of which 67.1MB must stay free"
     ):
@@ -306,7 +314,7 @@ def test_what_the_disk_has_no_room_for_is_not_fetched(lying: Lying, remote: Path
     assert not (tmp_path / "trial").exists()
 
 
-def test_two_files_cannot_be_collected_to_one_place(session: Session, remote: Path, tmp_path: Path) -> None:
+def test_two_files_cannot_be_collected_to_one_path(session: Session, remote: Path, tmp_path: Path) -> None:
     twice = [LOGGER, replace(LOGGER, output="src-tcp-info.csv.gz")]
     with pytest.raises(TestbedError, match=r"src-tcp-info.csv.gz: two files cannot be collected"):
         collect(session, str(remote), twice, tmp_path / "trial")
@@ -315,12 +323,12 @@ def test_two_files_cannot_be_collected_to_one_place(session: Session, remote: Pa
 # --- transfers that are cut off
 
 
-def cut_off_when(sshd: Sshd, due: Callable[[], bool]) -> threading.Thread:
-    """Kill the processes that serve connections, from another thread, once something is so."""
+def kill_connections_when(sshd: Sshd, condition: Callable[[], bool]) -> threading.Thread:
+    """Start a thread that kills the processes of all connections as soon as a condition holds."""
 
     def cut() -> None:
         until = time.monotonic() + 60
-        while not due() and time.monotonic() < until:
+        while not condition() and time.monotonic() < until:
             time.sleep(0.001)
         for pid in sshd.connection_pids():
             os.kill(pid, 9)
@@ -330,7 +338,7 @@ def cut_off_when(sshd: Sshd, due: Callable[[], bool]) -> threading.Thread:
     return thread
 
 
-def test_a_transfer_that_sshd_s_death_cuts_off_goes_on_from_what_has_arrived(
+def test_a_transfer_that_a_killed_sshd_cuts_off_resumes_after_the_received_bytes(
     sshd: Sshd, remote: Path, tmp_path: Path
 ) -> None:
     size = 60_000_000
@@ -341,15 +349,15 @@ def test_a_transfer_that_sshd_s_death_cuts_off_goes_on_from_what_has_arrived(
     part = tmp_path / "trial" / f"{collected_path(CAPTURE)}.part"
     session = Session(sshd.target(f"test-{secrets.token_hex(6)}"))
     session.open()
-    begun = part.stat  # what of the file has arrived is never written again
-    cutting = cut_off_when(sshd, lambda: part.exists() and begun().st_size > size // 10)
+    part_stat = part.stat  # received bytes are never written again
+    cutting = kill_connections_when(sshd, lambda: part.exists() and part_stat().st_size > size // 10)
     seen: list[tuple[int, int]] = []
     watching = threading.Event()
 
     def look() -> None:
         while not watching.wait(0.002):
             with suppress(FileNotFoundError):
-                seen.append((begun().st_ino, begun().st_size))
+                seen.append((part_stat().st_ino, part_stat().st_size))
 
     looking = threading.Thread(target=look)
     looking.start()
@@ -360,13 +368,13 @@ def test_a_transfer_that_sshd_s_death_cuts_off_goes_on_from_what_has_arrived(
     session.close()
     assert entries[0]["sha256"] == was
     assert hashlib.sha256((tmp_path / "trial" / collected_path(CAPTURE)).read_bytes()).hexdigest() == was
-    assert len({inode for inode, _ in seen}) == 1, "one file from the first byte to the last"
+    assert len({inode for inode, _ in seen}) == 1, "one file is written from the first byte to the last"
     sizes = [at for _, at in seen]
-    assert sizes == sorted(sizes), "it only ever grew"
+    assert sizes == sorted(sizes), "the partial file never becomes smaller"
     assert not remote.exists()
 
 
-def test_what_has_arrived_of_another_file_is_found_out_and_fetched_again(
+def test_a_partial_file_with_wrong_content_is_detected_and_fetched_again(
     session: Session, remote: Path, tmp_path: Path
 ) -> None:
     was = (remote / CAPTURE.output).read_bytes()
@@ -385,7 +393,7 @@ def test_what_has_arrived_of_another_file_is_found_out_and_fetched_again(
         (tmp_path / "trial" / collected_path(CAPTURE)).unlink()
 
 
-def test_a_transfer_is_given_up_when_nothing_arrives_any_more(
+def test_a_transfer_ends_with_an_error_when_no_more_bytes_arrive(
     tmp_path_factory: pytest.TempPathFactory, remote: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(transfer, "PATIENCE_S", 0.5)
@@ -398,18 +406,18 @@ def test_a_transfer_is_given_up_when_nothing_arrives_any_more(
         def die() -> bool:
             if not part.exists():
                 return False
-            serving = server.connection_pids()  # whose parent tells of them as long as it lives
+            serving = server.connection_pids()  # their parent lists them, so it must be alive
             server.process.kill()
             for pid in serving:
                 os.kill(pid, 9)
             return True
 
-        cutting = cut_off_when(server, die)
+        cutting = kill_connections_when(server, die)
         with pytest.raises(TestbedError, match=r"no answer at|connection was lost"):
             collect(session, str(remote), FILES, tmp_path / "trial")
         cutting.join()
         session.close()
-    assert remote.exists(), "what was not fetched whole stays on the host"
+    assert remote.exists(), "files that were not fetched completely stay on the host"
     assert list((tmp_path / "trial").rglob("*.part")) == []
 
 
@@ -417,7 +425,7 @@ def test_a_transfer_is_given_up_when_nothing_arrives_any_more(
 
 
 @pytest.fixture
-def whole(tmp_path: Path) -> Path:
+def complete(tmp_path: Path) -> Path:
     folder = tmp_path / "in-progress" / "cubic-r1-3f9a1c"
     (folder / "traces").mkdir(parents=True)
     (folder / "traces" / "a.gz").write_bytes(b"data")
@@ -425,32 +433,34 @@ def whole(tmp_path: Path) -> Path:
     return folder
 
 
-def test_a_whole_trial_becomes_part_of_the_campaign(whole: Path, tmp_path: Path) -> None:
-    there = commit_trial(whole, tmp_path / "trials")
+def test_a_complete_trial_is_moved_to_the_trials_of_the_campaign(complete: Path, tmp_path: Path) -> None:
+    there = commit_trial(complete, tmp_path / "trials")
     assert there == tmp_path / "trials" / "cubic-r1-3f9a1c"
     assert (there / "traces" / "a.gz").read_bytes() == b"data"
-    assert not whole.exists()
+    assert not complete.exists()
 
 
-def test_a_trial_that_completed_is_never_overwritten(whole: Path, tmp_path: Path) -> None:
-    (tmp_path / "trials" / whole.name).mkdir(parents=True)
+def test_a_trial_that_completed_is_never_overwritten(complete: Path, tmp_path: Path) -> None:
+    (tmp_path / "trials" / complete.name).mkdir(parents=True)
     with pytest.raises(CampaignError, match="exists already"):
-        commit_trial(whole, tmp_path / "trials")
-    assert (whole / "manifest.json").exists()
+        commit_trial(complete, tmp_path / "trials")
+    assert (complete / "manifest.json").exists()
 
 
-def test_a_half_written_trial_is_not_committed(whole: Path, tmp_path: Path) -> None:
-    (whole / "traces" / "b.gz.part").write_bytes(b"da")
+def test_a_half_written_trial_is_not_committed(complete: Path, tmp_path: Path) -> None:
+    (complete / "traces" / "b.gz.part").write_bytes(b"da")
     with pytest.raises(CampaignError, match=r"b.gz.part: this file was not fetched"):
-        commit_trial(whole, tmp_path / "trials")
-    (whole / "manifest.json").unlink()
+        commit_trial(complete, tmp_path / "trials")
+    (complete / "manifest.json").unlink()
     with pytest.raises(CampaignError, match=r"manifest\.json is missing"):
-        commit_trial(whole, tmp_path / "trials")
+        commit_trial(complete, tmp_path / "trials")
 
 
-def test_what_is_set_aside_is_kept_under_a_number_of_its_own(whole: Path, tmp_path: Path) -> None:
+def test_each_trial_that_is_set_aside_gets_a_folder_with_its_own_number(
+    complete: Path, tmp_path: Path
+) -> None:
     aside = tmp_path / "set-aside"
-    assert set_aside(whole, aside).name == "cubic-r1-3f9a1c-1"
-    whole.mkdir()
-    assert set_aside(whole, aside).name == "cubic-r1-3f9a1c-2"
+    assert set_aside(complete, aside).name == "cubic-r1-3f9a1c-1"
+    complete.mkdir()
+    assert set_aside(complete, aside).name == "cubic-r1-3f9a1c-2"
     assert (aside / "cubic-r1-3f9a1c-1" / "traces" / "a.gz").read_bytes() == b"data"

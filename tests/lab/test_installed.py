@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-WITHIN_S = 1500
+LIMIT_S = 1500
 
 
 def call(*words: str | Path, cwd: Path, home: Path) -> subprocess.CompletedProcess[str]:
@@ -26,7 +26,7 @@ def call(*words: str | Path, cwd: Path, home: Path) -> subprocess.CompletedProce
         capture_output=True,
         text=True,
         stdin=subprocess.DEVNULL,
-        timeout=WITHIN_S,
+        timeout=LIMIT_S,
         check=False,
     )
 

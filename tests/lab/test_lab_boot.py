@@ -69,12 +69,12 @@ AUTOGROUP = Path("/proc/self/autogroup")
 
 @pytest.mark.skipif(
     not AUTOGROUP.exists() or os.geteuid() != 0,
-    reason="without root or without sessions' priorities the lab's kernel has that of other programs",
+    reason="a lab has priority over other sessions only if root starts it and the kernel has autogroups",
 )
 def test_the_kernel_of_a_lab_has_priority_over_other_sessions(access: lab.Access) -> None:
     leaders = set[int]()
     for pid in footprint(access).processes:
-        with suppress(OSError):  # the kernel's helpers end at any time
+        with suppress(OSError):  # helper processes of the kernel may end at any time
             if os.getsid(pid) == pid and b"uml_dir=" in Path(f"/proc/{pid}/cmdline").read_bytes():
                 leaders.add(pid)
     (kernel,) = leaders
@@ -93,7 +93,7 @@ def test_every_congestion_control_that_is_offered_can_be_set(access: lab.Access)
     assert on_host(access, "src", f"{script}; echo $old > {setting}").split() == offered
 
 
-def test_a_queue_can_be_set_at_the_router_and_nowhere_else_by_it(access: lab.Access) -> None:
+def test_a_queue_that_is_set_at_the_router_is_not_set_at_other_hosts(access: lab.Access) -> None:
     on_host(access, "rtr", "tc qdisc add dev eth2 root handle 10: netem delay 1ms limit 77")
     assert "limit 77" in on_host(access, "rtr", "tc qdisc show dev eth2; tc qdisc delete dev eth2 root")
     assert "netem" not in on_host(access, "dst", "tc qdisc show")
@@ -126,7 +126,7 @@ def test_a_session_runs_scripts_over_the_dialer(access: lab.Access) -> None:
     assert done.stdout == b"src\n"
 
 
-def test_keys_are_the_only_way_in(access: lab.Access) -> None:
+def test_a_login_with_a_password_is_refused(access: lab.Access) -> None:
     ssh, *options = lab.shell_command(access, "src")
     methods = ["-o", "PubkeyAuthentication=no", "-o", "BatchMode=no", "-o", "NumberOfPasswordPrompts=1"]
     done = subprocess.run(
@@ -141,7 +141,7 @@ def test_keys_are_the_only_way_in(access: lab.Access) -> None:
     assert "Permission denied (publickey)." in done.stderr
 
 
-def test_a_key_of_somebody_else_is_refused(access: lab.Access, tmp_path: Path) -> None:
+def test_a_login_with_an_unknown_key_is_refused(access: lab.Access, tmp_path: Path) -> None:
     other = tmp_path / "key"
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", other], check=True)
     with pytest.raises(AssertionError, match=r"Permission denied \(publickey\)"):
@@ -162,7 +162,7 @@ def test_a_host_with_another_key_than_the_pinned_one_is_refused(access: lab.Acce
         Session(target, lab.dial(wrong)).open()
 
 
-def test_an_address_that_nobody_has_is_an_error_in_bounded_time(access: lab.Access) -> None:
+def test_a_connection_to_an_address_that_no_host_has_is_an_error(access: lab.Access) -> None:
     with pytest.raises(LabError, match=r"10\.64\.0\.99 port 22: .*only hosts of running labs can be reached"):
         lab.dial(access)("10.64.0.99", 22)
 
@@ -190,7 +190,7 @@ def test_another_version_of_the_testbed_is_refused_while_the_lab_runs(
 @pytest.mark.parametrize(
     "victim", ["the kernel", pytest.param("the process that started it", marks=pytest.mark.proof)]
 )
-def test_a_killed_lab_is_gone_whole_and_can_be_started_again(
+def test_a_killed_lab_leaves_nothing_and_can_be_started_again(
     victim: str, testbed: Testbed, access: lab.Access, state: Path
 ) -> None:
     before = footprint(access)
@@ -206,12 +206,12 @@ def test_a_killed_lab_is_gone_whole_and_can_be_started_again(
 
 
 def reap(pid: int) -> None:
-    """Collect the process that held the lab, which is this process's child if this process started the lab."""
+    """Wait for the end of the process that started the lab, if it is a child of this process."""
     with suppress(ChildProcessError):
         os.waitpid(pid, 0)
 
 
-def test_a_lab_whose_controller_was_killed_while_it_started_is_taken_over(
+def test_a_lab_whose_controller_was_killed_during_its_start_is_taken_over_by_the_next_start(
     root: Path, testbed: Testbed, tmp_path: Path
 ) -> None:
     command = [sys.executable, "-m", "tests.lab.lab_drive", "hosts/lab.yaml", str(tmp_path)]
@@ -231,15 +231,17 @@ def test_a_lab_whose_controller_was_killed_while_it_started_is_taken_over(
     assert remains(before, tmp_path) == []
 
 
-def test_a_lab_that_cannot_start_says_why_and_leaves_nothing(testbed: Testbed, tmp_path: Path) -> None:
+def test_a_lab_that_cannot_start_reports_its_console_and_leaves_nothing(
+    testbed: Testbed, tmp_path: Path
+) -> None:
     assert testbed.lab is not None
-    tiny = testbed.lab.model_copy(update={"memory_bytes": 6_000_000})  # less than a file may say
+    tiny = testbed.lab.model_copy(update={"memory_bytes": 6_000_000})  # less than a testbed file may state
     with pytest.raises(LabError, match=r"lab lab: ended at its start; console:\n(.*\n)*.*"):
         lab.up(testbed.model_copy(update={"lab": tiny}), tmp_path, NEEDS, silent)
     assert read_record(tmp_path) is None
 
 
-def test_a_kernel_that_panics_is_told_of_at_once_with_what_led_to_it(
+def test_a_kernel_panic_at_the_start_of_a_lab_is_reported_with_the_console(
     testbed: Testbed, tmp_path: Path
 ) -> None:
     kernel = lab.UserModeConfig(modules=tmp_path / "modules")
@@ -251,7 +253,7 @@ def test_a_kernel_that_panics_is_told_of_at_once_with_what_led_to_it(
     assert "modprobe: WARNING: Module act_mirred not found" in said
     assert "Command failed /mnt/links.batch" in said
     assert "Kernel panic - not syncing: Attempted to kill init!" in said
-    assert said.endswith("the kernel has ended with status 134"), "by SIGABRT"
+    assert said.endswith("the kernel has ended with status 134"), "134 means SIGABRT"
     assert [event.name for event in events] == ["lab-starting"]
     assert read_record(tmp_path / "state") is None
 
@@ -268,9 +270,7 @@ def test_a_lab_on_another_kernel_than_config_yaml_names_is_not_used(
         lab.up(testbed, state, NEEDS, silent, lab.UserModeConfig(str(other), tmp_path))
 
 
-def test_the_release_of_the_kernel_is_told_before_and_while_the_lab_runs(
-    access: lab.Access, state: Path
-) -> None:
+def test_the_recorded_kernel_release_of_a_lab_is_that_of_its_hosts(access: lab.Access, state: Path) -> None:
     assert on_host(access, "src", "uname -r").strip() == access.release
 
 
@@ -300,7 +300,7 @@ def test_the_dumbbell_s_outermost_hosts_reach_each_other(root: Path, tmp_path: P
     assert " ttl=64 " in pinged, "across the switch alone"
 
 
-def test_the_machine_s_own_kernel_serves_root_and_is_refused_to_others(
+def test_a_lab_on_the_machine_s_own_kernel_works_for_root_and_is_refused_to_other_users(
     testbed: Testbed, tmp_path: Path
 ) -> None:
     native = with_lab(testbed, kernel="native")
@@ -322,7 +322,7 @@ def test_the_machine_s_own_kernel_serves_root_and_is_refused_to_others(
     assert read_allowed_cc() == allowed_before
 
 
-def test_an_ordinary_user_gets_the_same_lab(root: Path, ordinary_home: Path) -> None:
+def test_an_ordinary_user_can_run_the_lab(root: Path, ordinary_home: Path) -> None:
     seen = json.loads(run_as_ordinary(root, ordinary_home))
     assert seen["user"] != 0
     assert seen["user_namespace"] is True
@@ -339,7 +339,7 @@ def test_an_ordinary_user_gets_the_same_lab(root: Path, ordinary_home: Path) -> 
 
 @pytest.fixture
 def ordinary_home(tmp_path: Path) -> Iterator[Path]:
-    """A folder of an ordinary user's own: this user's, or that of one made for the test."""
+    """A folder of an ordinary user: of this user, or of a user whom root creates for the test."""
     if os.geteuid() != 0:
         yield tmp_path
         return
@@ -350,7 +350,7 @@ def ordinary_home(tmp_path: Path) -> Iterator[Path]:
 
 
 def run_as_ordinary(root: Path, home: Path) -> str:
-    """Run the driver as an ordinary user, for whom root shows the checkout at a place that he may enter."""
+    """Run lab_drive.py as an ordinary user, for whom root mounts the checkout in a folder that the user can enter."""
     python = Path(sys.executable)
     checkout = home / "checkout" if os.geteuid() == 0 else root
     program = checkout / python.relative_to(root) if python.is_relative_to(root) else python
@@ -358,14 +358,14 @@ def run_as_ordinary(root: Path, home: Path) -> str:
     environment = {"PATH": "/usr/bin:/bin", "HOME": str(home), "LC_ALL": "C.UTF-8"}
     if os.geteuid() == 0:
         checkout.mkdir()
-        refuse_without_user_namespaces()
-        shown = 'mount --bind "$1" "$2" && cd "$2" && shift 2 && exec "$@"'
+        skip_without_user_namespaces()
+        mount_checkout = 'mount --bind "$1" "$2" && cd "$2" && shift 2 && exec "$@"'
         driver = [
             "unshare",
             "--mount",
             "sh",
             "-c",
-            shown,
+            mount_checkout,
             "sh",
             str(root),
             str(checkout),
@@ -383,7 +383,7 @@ def as_user() -> list[str]:
     return [str(shutil.which("setpriv")), "--reuid", USER, "--regid", USER, "--init-groups"]
 
 
-def refuse_without_user_namespaces() -> None:
+def skip_without_user_namespaces() -> None:
     done = subprocess.run(
         [*as_user(), "unshare", "--user", "--map-root-user", "--net", "true"],
         capture_output=True,

@@ -1,4 +1,4 @@
-"""Leases on a real host: one holder at a time, named to those who are refused, taken over only if that is safe."""
+"""Leases on a real host: one holder at a time, errors that name the holder, and takeovers only if they are safe."""
 
 from __future__ import annotations
 
@@ -41,27 +41,27 @@ def target(sshd: Sshd, tmp_path: Path) -> Iterator[SshTarget]:
     for sessions in OPENED:
         sessions.close()
     OPENED.clear()
-    await_that(lambda: all(map(failed, left_behind(f"{made.host}*"))), "nothing in /tmp")
+    await_that(lambda: all(map(failed, left_behind(f"{made.host}*"))), "no folder of a shell in /tmp")
     for folder in left_behind(f"{made.host}*"):
         shutil.rmtree(folder)
 
 
 def failed(folder: Path) -> bool:
-    """Whether a shell's folder is left by a clean-up that failed, which keeps what it said."""
+    """Return whether a shell's folder was left by a failed clean-up, which keeps its log."""
     return (folder / "on-loss.log").exists() and not (folder / "ending").exists()
 
 
 OPENED: list[Sessions | Session] = []
 
 
-def opened(target: SshTarget) -> Session:
-    """A session that is closed in the end."""
+def new_session(target: SshTarget) -> Session:
+    """Make a session, which is closed at the end of the test."""
     OPENED.append(session := Session(target))
     return session
 
 
-class Noted:
-    """A journal of one's own."""
+class MemoryJournal:
+    """A journal in memory."""
 
     def __init__(self) -> None:
         self.events: list[dict[str, Any]] = []
@@ -70,10 +70,12 @@ class Noted:
         self.events.append({"event": event, **values})
 
 
-def leases(target: SshTarget, folder: Path, noted: Noted | None = None, force: bool = False) -> Leases:
+def leases(
+    target: SshTarget, folder: Path, journal: MemoryJournal | None = None, force: bool = False
+) -> Leases:
     claimant = LeaseRequest(folder, "bench", force=force)
     OPENED.append(sessions := Sessions([target]))
-    return Leases(sessions, claimant, noted or Noted(), silent)
+    return Leases(sessions, claimant, journal or MemoryJournal(), silent)
 
 
 def campaign(tmp_path: Path, name: str) -> Path:
@@ -88,7 +90,7 @@ def files(target: SshTarget) -> list[str]:
     return sorted(path.name for path in lease.parent.glob(f"{lease.name}*"))
 
 
-def test_a_host_is_held_by_one_and_the_other_is_told_by_whom_and_what_to_do(
+def test_a_second_campaign_on_a_host_is_refused_with_the_holder_and_a_remedy(
     target: SshTarget, tmp_path: Path
 ) -> None:
     first, second = (leases(target, campaign(tmp_path, name)) for name in ("first", "second"))
@@ -99,29 +101,29 @@ def test_a_host_is_held_by_one_and_the_other_is_told_by_whom_and_what_to_do(
     assert f"(process {os.getpid()}), campaign demo/first on testbed bench, for " in said
     assert "last heartbeat" in said
     assert said.endswith("or use --force, which ends its trial and restores the host")
-    assert files(target) == [], "given back"
+    assert files(target) == [], "the lease was released"
     with leases(target, campaign(tmp_path, "third")).held():
         assert Path(target.lease).read_text().startswith("token ")
 
 
-def test_two_names_of_one_machine_are_one_host(target: SshTarget, tmp_path: Path) -> None:
+def test_two_names_of_one_machine_share_one_lease(target: SshTarget, tmp_path: Path) -> None:
     other = replace(target, host=f"{target.host}-by-another-name")
     first, second = (leases(one, campaign(tmp_path, one.host)) for one in (target, other))
     with first.held(), pytest.raises(LeaseError, match=f"campaign demo/{target.host}"):
-        second.take(opened(other))
+        second.take(new_session(other))
 
 
-def test_of_many_who_ask_at_once_one_gets_the_host(target: SshTarget, tmp_path: Path) -> None:
+def test_one_of_four_campaigns_that_claim_a_host_at_once_gets_it(target: SshTarget, tmp_path: Path) -> None:
     outcomes: list[object] = []
-    sessions = [opened(target) for _ in range(4)]
-    asking = [leases(target, campaign(tmp_path, f"{n}")) for n in range(4)]
-    together = threading.Barrier(4)
+    sessions = [new_session(target) for _ in range(4)]
+    claimants = [leases(target, campaign(tmp_path, f"{n}")) for n in range(4)]
+    barrier = threading.Barrier(4)
 
     def ask(n: int) -> None:
         sessions[n].open()
-        together.wait(60)
+        barrier.wait(60)
         try:
-            asking[n].take(sessions[n])
+            claimants[n].take(sessions[n])
             outcomes.append("held")
         except LeaseError as error:
             outcomes.append(error)
@@ -139,15 +141,17 @@ def test_of_many_who_ask_at_once_one_gets_the_host(target: SshTarget, tmp_path: 
     assert files(target) == []
 
 
-def test_a_connection_that_is_made_anew_goes_on_holding(target: SshTarget, tmp_path: Path) -> None:
-    session = opened(target)
+def test_a_session_that_reconnects_after_a_lost_connection_keeps_its_lease(
+    target: SshTarget, tmp_path: Path
+) -> None:
+    session = new_session(target)
     leases(target, campaign(tmp_path, "first")).take(session)
     os.kill(serving(session), signal.SIGKILL)
     with pytest.raises(TestbedError, match="the connection was lost"):
         run(session, "echo lost")
     assert run(session, "echo again").stdout == b"again\n"
     with pytest.raises(LeaseError):
-        leases(target, campaign(tmp_path, "second")).take(opened(target))
+        leases(target, campaign(tmp_path, "second")).take(new_session(target))
     session.release()
     session.close()
     assert files(target) == []
@@ -163,7 +167,7 @@ def test_a_new_connection_that_cannot_claim_its_lease_again_is_closed(
     folder = tmp_path / "leases"
     folder.mkdir()
     target = replace(target, lease=str(folder / "lease"))
-    session = opened(target)
+    session = new_session(target)
     leases(target, campaign(tmp_path, "first")).take(session)
     os.kill(serving(session), signal.SIGKILL)
     with pytest.raises(TestbedError, match="the connection was lost"):
@@ -176,12 +180,12 @@ def test_a_new_connection_that_cannot_claim_its_lease_again_is_closed(
     await_that(lambda: heartbeats() <= threads, "no heartbeat left")
 
 
-def test_signs_of_life_make_a_lease_fresh(target: SshTarget, tmp_path: Path) -> None:
-    lively = replace(target, keepalive_s=0.2)
-    session = opened(lively)
-    leases(lively, campaign(tmp_path, "first")).take(session)
+def test_heartbeats_are_written_to_the_lease(target: SshTarget, tmp_path: Path) -> None:
+    with_short_keepalive = replace(target, keepalive_s=0.2)
+    session = new_session(with_short_keepalive)
+    leases(with_short_keepalive, campaign(tmp_path, "first")).take(session)
     size = Path(target.lease).stat().st_size
-    await_that(lambda: Path(target.lease).stat().st_size > size + 3, "signs of life")
+    await_that(lambda: Path(target.lease).stat().st_size > size + 3, "heartbeats")
     session.release()
     session.close()
 
@@ -207,8 +211,8 @@ with Journal(Path(campaign) / JOURNAL) as journal, Sessions([target]) as session
 """
 
 
-def holding(sshd: Sshd, target: SshTarget, folder: Path, *on_loss: str) -> subprocess.Popen[bytes]:
-    """Have a campaign hold the host, in a process of its own; a second word makes its testbed one of several."""
+def start_holder(sshd: Sshd, target: SshTarget, folder: Path, *on_loss: str) -> subprocess.Popen[bytes]:
+    """Start a process whose campaign holds the host; a second word in `on_loss` makes its testbed one of several."""
     words = [str(sshd.folder), str(sshd.port), target.user, target.host, target.lease, str(folder)]
     words += on_loss or [""]
     (sshd.folder / f"{target.host}.own").unlink(missing_ok=True)
@@ -217,49 +221,51 @@ def holding(sshd: Sshd, target: SshTarget, folder: Path, *on_loss: str) -> subpr
     return controller
 
 
-def killed(sshd: Sshd, target: SshTarget, folder: Path, *on_loss: str) -> None:
-    """Have a campaign hold the host, and kill its controller."""
-    controller = holding(sshd, target, folder, *on_loss)
+def start_and_kill_holder(sshd: Sshd, target: SshTarget, folder: Path, *on_loss: str) -> None:
+    """Start a process whose campaign holds the host, and kill it."""
+    controller = start_holder(sshd, target, folder, *on_loss)
     controller.kill()
     controller.wait()
-    await_that(lambda: "left " in Path(target.lease).read_text(), "the host says how it was left")
+    await_that(
+        lambda: "left " in Path(target.lease).read_text(), "the host's entry in the lease about its state"
+    )
 
 
-def test_what_a_killed_controller_has_held_and_put_back_is_taken_over_with_a_record(
+def test_the_lease_of_a_killed_controller_is_taken_over_and_recorded_once_the_host_is_restored(
     sshd: Sshd, target: SshTarget, tmp_path: Path
 ) -> None:
-    killed(sshd, target, campaign(tmp_path, "first"), f"echo cleaned >>{tmp_path}/cleaned")
-    noted = Noted()
-    with leases(target, campaign(tmp_path, "second"), noted).held():
+    start_and_kill_holder(sshd, target, campaign(tmp_path, "first"), f"echo cleaned >>{tmp_path}/cleaned")
+    journal = MemoryJournal()
+    with leases(target, campaign(tmp_path, "second"), journal).held():
         assert lines_of(tmp_path / "cleaned") == ["cleaned"]
-    (taken,) = noted.events
+    (taken,) = journal.events
     assert (taken["event"], taken["host"], taken["campaign"]) == ("lease-taken", target.host, "demo/first")
     assert taken["reason"] == "its controller is gone, and the host is restored"
     assert files(target) == []
 
 
 @pytest.mark.parametrize("shared", [[], ["testbed"]], ids=["one testbed", "several testbeds"])
-def test_what_a_killed_controller_left_changed_is_kept_for_its_campaign_or_for_force(
+def test_a_host_that_a_killed_controller_left_changed_is_given_only_to_its_campaign_or_with_force(
     sshd: Sshd, target: SshTarget, tmp_path: Path, shared: list[str]
 ) -> None:
     first = campaign(tmp_path, "first")
-    killed(sshd, target, first, "exit 1", *shared)
+    start_and_kill_holder(sshd, target, first, "exit 1", *shared)
     with pytest.raises(LeaseError, match="the host may still be changed") as caught:
-        leases(target, campaign(tmp_path, "second")).take(opened(target))
+        leases(target, campaign(tmp_path, "second")).take(new_session(target))
     assert "`fab restore --testbed bench` where it was run, or use --force" in str(caught.value)
-    noted = Noted()
-    with leases(target, first, noted).held():
-        assert noted.events[0]["reason"] == "the same campaign, whose journal no other controller has open"
-    killed(sshd, target, first, "exit 1", *shared)
-    noted = Noted()
-    with leases(target, campaign(tmp_path, "third"), noted, force=True).held():
-        assert (noted.events[0]["reason"], noted.events[0]["left"]) == ("--force", "changed")
+    journal = MemoryJournal()
+    with leases(target, first, journal).held():
+        assert journal.events[0]["reason"] == "the same campaign, whose journal no other controller has open"
+    start_and_kill_holder(sshd, target, first, "exit 1", *shared)
+    journal = MemoryJournal()
+    with leases(target, campaign(tmp_path, "third"), journal, force=True).held():
+        assert (journal.events[0]["reason"], journal.events[0]["left"]) == ("--force", "changed")
 
 
-def test_force_ends_what_the_holder_runs_and_puts_the_host_back_before_it_begins(
+def test_force_stops_the_programs_of_the_holder_and_restores_the_host_first(
     target: SshTarget, tmp_path: Path
 ) -> None:
-    session = opened(target)
+    session = new_session(target)
     leases(target, campaign(tmp_path, "first")).take(session)
     session.set_on_loss(f"echo cleaned >>{tmp_path}/cleaned")
     ended: list[TestbedError] = []
@@ -283,30 +289,30 @@ def test_force_ends_what_the_holder_runs_and_puts_the_host_back_before_it_begins
     assert files(target) == []
 
 
-def test_a_host_that_is_abandoned_stays_held_and_says_how_it_was_left(
+def test_the_lease_of_an_abandoned_host_is_kept_and_records_that_the_host_was_restored(
     target: SshTarget, tmp_path: Path
 ) -> None:
     first = campaign(tmp_path, "first")
     OPENED.append(sessions := Sessions([target]))
-    holding = Leases(sessions, LeaseRequest(first, "bench"), Noted(), silent)
+    holding = Leases(sessions, LeaseRequest(first, "bench"), MemoryJournal(), silent)
     with holding.held(changed=lambda: [target.host]):
         sessions[target.host].set_on_loss(f"echo cleaned >>{tmp_path}/cleaned")
-    await_that(lambda: "left restored\n" in Path(target.lease).read_text(), "the host was put back")
+    await_that(lambda: "left restored\n" in Path(target.lease).read_text(), "the restoration of the host")
     assert lines_of(tmp_path / "cleaned") == ["cleaned"]
     with leases(target, first).held():
         pass
     assert files(target) == []
 
 
-def looked(target: SshTarget) -> Sessions:
+def sessions_with(target: SshTarget) -> Sessions:
     OPENED.append(sessions := Sessions([target]))
     return sessions
 
 
-def test_who_holds_a_host_is_told_to_whoever_looks_and_looking_changes_nothing(
+def test_the_holder_of_a_host_can_be_read_without_changing_the_lease(
     target: SshTarget, tmp_path: Path
 ) -> None:
-    sessions, first = looked(target), campaign(tmp_path, "first")
+    sessions, first = sessions_with(target), campaign(tmp_path, "first")
     assert leases_of(sessions) == {}
     with leases(target, first).held():
         said = Path(target.lease).read_text()
@@ -320,11 +326,11 @@ def test_who_holds_a_host_is_told_to_whoever_looks_and_looking_changes_nothing(
     assert files(target) == []
 
 
-def test_a_campaign_at_work_is_disturbed_by_force_alone(
+def test_hosts_with_a_running_campaign_are_refused_except_with_force(
     sshd: Sshd, target: SshTarget, tmp_path: Path
 ) -> None:
-    sessions = looked(target)
-    controller = holding(sshd, target, campaign(tmp_path, "first"))
+    sessions = sessions_with(target)
+    controller = start_holder(sshd, target, campaign(tmp_path, "first"))
     try:
         with pytest.raises(LeaseError, match=r"campaign demo/first .* --force, which spoils the trial"):
             require_idle(sessions, force=False)
@@ -335,7 +341,7 @@ def test_a_campaign_at_work_is_disturbed_by_force_alone(
     assert require_idle(sessions, force=False) == {}, "its controller is gone"
 
 
-def test_a_host_that_does_not_answer_keeps_nobody_from_looking_at_the_others(
+def test_leases_of_reachable_hosts_are_read_although_another_host_does_not_answer(
     target: SshTarget, tmp_path: Path
 ) -> None:
     away = replace(target, host="away", port=free_port(), connect_timeout_s=1.0)
@@ -344,16 +350,18 @@ def test_a_host_that_does_not_answer_keeps_nobody_from_looking_at_the_others(
         assert list(leases_of(sessions)) == [target.host]
 
 
-@pytest.mark.parametrize("there", ["a text", "a folder", "a link"])
-def test_what_is_no_lease_is_refused_and_left_alone(target: SshTarget, tmp_path: Path, there: str) -> None:
+@pytest.mark.parametrize("kind", ["a text", "a folder", "a link"])
+def test_a_path_that_is_not_a_lease_is_refused_and_not_changed(
+    target: SshTarget, tmp_path: Path, kind: str
+) -> None:
     lease = Path(target.lease)
-    if there == "a text":
+    if kind == "a text":
         lease.write_text("shell /tmp/evil samovar-0000000000000000\n")
-    elif there == "a folder":
+    elif kind == "a folder":
         lease.mkdir()
     else:
         lease.symlink_to(tmp_path / "nowhere")
     with pytest.raises(TestbedError):
-        leases(target, campaign(tmp_path, "first")).take(opened(target))
+        leases(target, campaign(tmp_path, "first")).take(new_session(target))
     assert os.path.lexists(lease)
     assert files(target) == ["lease"]

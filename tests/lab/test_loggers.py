@@ -1,4 +1,4 @@
-"""Every logger on real kernels: a trace with its columns while a flow runs, and figures that agree."""
+"""Run every logger on real kernels during a flow: traces have their columns, and their numbers agree."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ROWS = list[dict[str, str]]
 
 @dataclass(frozen=True)
 class Logger:
-    """One logger under test: where it runs and what it is given."""
+    """A logger under test: its recipe, its host and its parameters."""
 
     recipe: str
     host: str = "src"
@@ -75,12 +75,12 @@ for _ in range(5): link.send(bytes.fromhex("{PAUSE}"))'
 
 
 @dataclass(frozen=True)
-class Left:
-    """What the loggers of one flow left."""
+class FlowRecord:
+    """The traces and messages of all loggers of one flow, and the bytes that the flow sent."""
 
     hosts: Hosts
     texts: Mapping[str, bytes]
-    told: Mapping[str, str]
+    messages: Mapping[str, str]
     sent_bytes: int
 
     def rows(self, recipe: str) -> ROWS:
@@ -88,16 +88,16 @@ class Left:
 
 
 @pytest.fixture(scope="module", params=KERNELS)
-def left(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Left]:
+def record(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FlowRecord]:
     """Run every logger that the kernel has during one flow through a slow router."""
     try:
         with running(request.param, tmp_path_factory.mktemp(request.param)) as hosts:
-            yield _watched(hosts)
+            yield _run_loggers(hosts)
     except LabError as error:
         pytest.skip(str(error))
 
 
-def _watched(hosts: Hosts) -> Left:
+def _run_loggers(hosts: Hosts) -> FlowRecord:
     chosen = [one for name, one in LOGGERS.items() if name != "tcp-probe" or hosts.kernel == "native"]
     second = Logger("beacons", "dst", {"interval_s": 0.1})
     everywhere = [*chosen, second]
@@ -108,12 +108,12 @@ def _watched(hosts: Hosts) -> Left:
     hosts.run("dst", "iperf3 -s -D -1 -p 5001; await 5 listening 5001")
     said = hosts.run("src", f"iperf3 -c 172.16.11.2 -p 5001 -t {SECONDS} -J")
     hosts.run("rtr", SEND_PAUSE)
-    told = {
+    messages = {
         host: hosts.run(host, _stop([o for o in everywhere if o.host == host])) for host in hosts.access.hosts
     }
     texts = {one.recipe: _fetch(hosts, one) for one in chosen}
     texts["beacons@dst"] = _fetch(hosts, second)
-    return Left(hosts, texts, told, _sent_bytes(said))
+    return FlowRecord(hosts, texts, messages, _sent_bytes(said))
 
 
 def _stop(loggers: list[Logger]) -> str:
@@ -133,18 +133,21 @@ def _sent_bytes(said: str) -> int:
     return int(json.loads(said)["end"]["sum_sent"]["bytes"])
 
 
-def test_every_logger_is_tried_here() -> None:
-    of_devices = {"adapter", "air"}  # which test_adapter.py and test_wlan.py try
+def test_every_logger_is_tested_here_or_with_its_device() -> None:
+    of_devices = {"adapter", "air"}  # which test_adapter.py and test_wlan.py test
     assert set(LOGGERS) == CATALOGUE.names("logger", "linux") - of_devices
 
 
-def test_every_logger_ended_well(left: Left) -> None:
+def test_every_logger_ended_normally(record: FlowRecord) -> None:
     codes = [
-        line.split() for text in left.told.values() for line in text.splitlines() if line.startswith("exit ")
+        line.split()
+        for text in record.messages.values()
+        for line in text.splitlines()
+        if line.startswith("exit ")
     ]
-    # timeout(1) passes on SIGTERM and tells 124 of a program that it ended in time, 143 where that one took the signal.
-    assert {code for _, _, code in codes} <= {"0", "124", "143"}, left.told
-    assert len(codes) == len(left.texts)
+    # Loggers run under timeout(1), which passes SIGTERM on: its exit code may then be 124, or 143 if the signal ended the logger.
+    assert {code for _, _, code in codes} <= {"0", "124", "143"}, record.messages
+    assert len(codes) == len(record.texts)
 
 
 COLUMNS = {
@@ -158,10 +161,10 @@ COLUMNS = {
 
 
 @pytest.mark.parametrize("recipe", sorted(COLUMNS))
-def test_a_trace_has_its_columns_and_rows(left: Left, recipe: str) -> None:
-    if recipe not in left.texts:
+def test_a_trace_has_its_columns_and_rows(record: FlowRecord, recipe: str) -> None:
+    if recipe not in record.texts:
         pytest.skip("this kernel has no tracepoints")
-    rows = left.rows(recipe)
+    rows = record.rows(recipe)
     assert rows
     assert ",".join(rows[0]) == COLUMNS[recipe]
     assert all(None not in row and None not in row.values() for row in rows)
@@ -169,9 +172,9 @@ def test_a_trace_has_its_columns_and_rows(left: Left, recipe: str) -> None:
     assert times == sorted(times) or recipe == "tcp-probe"
 
 
-def test_the_samplers_of_sockets_and_queues_saw_the_flow(left: Left) -> None:
-    assert max(int(row["bytes_acked"]) for row in left.rows("tcp-info")) > left.sent_bytes / 2
-    assert max(int(row["backlog_bytes"]) for row in left.rows("queue")) > 10_000
+def test_the_samples_of_sockets_and_queues_show_the_flow(record: FlowRecord) -> None:
+    assert max(int(row["bytes_acked"]) for row in record.rows("tcp-info")) > record.sent_bytes / 2
+    assert max(int(row["backlog_bytes"]) for row in record.rows("queue")) > 10_000
 
 
 @pytest.mark.parametrize(
@@ -184,9 +187,9 @@ def test_the_samplers_of_sockets_and_queues_saw_the_flow(left: Left) -> None:
         "cake unlimited",
     ),
 )
-def test_the_sampler_of_queues_counts_the_marks_that_tc_shows(left: Left, discipline: str) -> None:
-    hosts, kind = left.hosts, discipline.split()[0]
-    # The files of a logger that has ended would say that the next one of this name has ended, too.
+def test_the_sampler_of_queues_counts_the_marks_that_tc_shows(record: FlowRecord, discipline: str) -> None:
+    hosts, kind = record.hosts, discipline.split()[0]
+    # The files of an ended logger would make the next logger of this name appear to have ended, too.
     sampler = replace(LOGGERS["queue"], label=f"-{kind}")
     offered = hosts.run("rtr", f"tc qdisc add dev lo root {discipline} 2>&1 && tc qdisc del dev lo root || :")
     if "kind is unknown" in offered:
@@ -211,9 +214,9 @@ def test_the_sampler_of_queues_counts_the_marks_that_tc_shows(left: Left, discip
         "sleep 0.1\n"  # five intervals of the sampler
         "cat shown",
     ).split(" 10: ")[1]
-    told = hosts.run("rtr", _stop([sampler]))
-    assert "exit" in told and "err" not in told
-    (counts,) = re.findall(r"(?:ecn_mark|marked|marks)([ \d]+)", shown)  # cake shows those of each tin
+    messages = hosts.run("rtr", _stop([sampler]))
+    assert "exit" in messages and "err" not in messages
+    (counts,) = re.findall(r"(?:ecn_mark|marked|marks)([ \d]+)", shown)  # cake shows the marks of each tin
     rows = csv.DictReader(io.StringIO(_fetch(hosts, sampler).decode("ascii")))
     sampled = [row["marks"] for row in rows if row["handle"] == "10:"]
     assert int(sampled[0]) == 0 < int(sampled[-1]) == sum(map(int, counts.split()))
@@ -228,63 +231,68 @@ def captured_bytes(pcap: bytes) -> int:
     return total
 
 
-def test_the_interface_s_counters_agree_with_the_capture(left: Left) -> None:
-    rows = left.rows("nic")
-    counted = sum(int(rows[-1][f"{way}_bytes"]) - int(rows[0][f"{way}_bytes"]) for way in ("rx", "tx"))
-    assert counted == pytest.approx(captured_bytes(left.texts["tcpdump"]), rel=0.01)
+def test_the_interface_s_counters_agree_with_the_capture(record: FlowRecord) -> None:
+    rows = record.rows("nic")
+    counted = sum(
+        int(rows[-1][f"{direction}_bytes"]) - int(rows[0][f"{direction}_bytes"]) for direction in ("rx", "tx")
+    )
+    assert counted == pytest.approx(captured_bytes(record.texts["tcpdump"]), rel=0.01)
 
 
-def test_each_cpu_s_times_add_up(left: Left) -> None:
-    rows = left.rows("cpu")
+def test_the_times_of_each_cpu_add_up_to_the_elapsed_time(record: FlowRecord) -> None:
+    rows = record.rows("cpu")
     names = [name for name in rows[0] if name.endswith("_s")]
     for cpu in {row["cpu"] for row in rows}:
         first, *_, last = (row for row in rows if row["cpu"] == cpu)
         passed_s = (int(last["t_ns"]) - int(first["t_ns"])) / 1e9
-        # Where a hypervisor takes the CPU away, the kernel may count some of that time twice (5.7 s in 5.0 s were seen).
+        # On a virtual machine, the kernel may count some of the stolen time twice (5.7 s in 5.0 s were observed).
         assert sum(float(last[name]) - float(first[name]) for name in names) == pytest.approx(
             passed_s, rel=0.3
         )
         assert any(float(row["busy_share"]) > 0 for row in rows if row["cpu"] == cpu and row["busy_share"])
 
 
-def test_pause_frames_are_seen_with_their_quanta(left: Left) -> None:
-    seen = [(row["direction"], row["opcode"], row["quanta"]) for row in left.rows("pause-frames")]
+def test_pause_frames_are_recorded_with_their_quanta(record: FlowRecord) -> None:
+    seen = [(row["direction"], row["opcode"], row["quanta"]) for row in record.rows("pause-frames")]
     assert seen == [("in", "0x0001", "65535")] * 5
 
 
-def test_both_hosts_saw_the_same_beacons_and_one_host_sent_them(left: Left) -> None:
+def test_both_hosts_record_the_same_beacons_and_one_host_sends_most_of_them(record: FlowRecord) -> None:
     mine, theirs = (
-        {(row["src"], row["sequence"]): row for row in left.rows(name)} for name in ("beacons", "beacons@dst")
+        {(row["src"], row["sequence"]): row for row in record.rows(name)}
+        for name in ("beacons", "beacons@dst")
     )
     both = mine.keys() & theirs.keys()
     from_src = [key for key in both if key[0] == "10.64.0.11"]
     assert len(from_src) >= 10
-    assert len(both) - len(from_src) < len(from_src) / 2, "the higher address gives way"
+    assert len(both) - len(from_src) < len(from_src) / 2, "the host with the higher address stops sending"
     assert {(mine[key]["direction"], theirs[key]["direction"]) for key in from_src} == {("out", "in")}
-    # One kernel, one clock: what differs is the way through the bridge.
+    # Both hosts have the clock of one kernel, so the times differ by the delay of the bridge only.
     assert all(abs(int(mine[key]["t_ns"]) - int(theirs[key]["t_ns"])) < 50_000_000 for key in from_src)
 
 
-def test_the_tracepoint_tells_of_each_acknowledgement(left: Left) -> None:
-    if "tcp-probe" not in left.texts:
+def test_the_tracepoint_records_the_acknowledgements_of_the_flow(record: FlowRecord) -> None:
+    if "tcp-probe" not in record.texts:
         pytest.skip("this kernel has no tracepoints")
-    rows = [row for row in left.rows("tcp-probe") if row["dport"] == "5001"]
+    rows = [row for row in record.rows("tcp-probe") if row["dport"] == "5001"]
     assert {row["src"] for row in rows} == {"172.16.10.2"}
-    # By connection: a lab of somebody else's on this machine may have the same addresses.
+    # By connection, because another user's lab on this machine may have the same addresses.
     acked: dict[str, list[int]] = {}
     for row in rows:
         acked.setdefault(row["cookie"], []).append(int(row["snd_una"]))
     moved = [(una[-1] - una[1]) % 2**32 for una in acked.values() if len(una) > 100]
-    # What is acknowledged once the program has closed the connection passes no tracepoint.
-    assert any(0.75 * left.sent_bytes < bytes_ <= left.sent_bytes for bytes_ in moved), moved
+    # Acknowledgements after the program has closed the connection do not pass the tracepoint.
+    assert any(0.75 * record.sent_bytes < bytes_ <= record.sent_bytes for bytes_ in moved), moved
     assert max(int(row["cwnd_packets"]) for row in rows) > 10
-    assert "0 lost by kernel" in left.told["src"]
-    window_ns = [int(row["t_ns"]) for row in left.rows("nic")]
+    assert "0 lost by kernel" in record.messages["src"]
+    window_ns = [int(row["t_ns"]) for row in record.rows("nic")]
     assert window_ns[0] - 10**9 < int(rows[0]["t_ns"]) < int(rows[-1]["t_ns"]) < window_ns[-1] + 10**9
 
 
-def test_nothing_of_a_trace_stays(left: Left) -> None:
+def test_no_tracing_instance_or_mount_is_left(record: FlowRecord) -> None:
     look = "unshare --mount sh -c 'mount -t tracefs t /mnt && ls /mnt/instances'"
-    if left.hosts.kernel == "native":
-        assert "samovar" not in left.hosts.run("src", look)
-    assert left.hosts.run("src", "grep -l samovar /proc/[0-9]*/mounts 2>/dev/null | grep -v self; true") == ""
+    if record.hosts.kernel == "native":
+        assert "samovar" not in record.hosts.run("src", look)
+    assert (
+        record.hosts.run("src", "grep -l samovar /proc/[0-9]*/mounts 2>/dev/null | grep -v self; true") == ""
+    )

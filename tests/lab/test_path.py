@@ -106,7 +106,7 @@ def test_each_way_has_the_rate_the_buffer_and_the_delay_of_its_own(bench: Bench)
             probe = plan_probe(path, way, 1500, paced_packets=200)
             seen, checks = bench.calibrate(path, name, probe)
             assert failed(checks) == []
-            mistaken = [check for check in bench.judged(another(path), name, probe, seen) if not check.ok]
+            mistaken = [check for check in bench.checks_of(another(path), name, probe, seen) if not check.ok]
             assert [check.name for check in mistaken] == [
                 "base RTT",
                 f"rate at {way.interface}",

@@ -583,7 +583,7 @@ def test_lines_of_known_hosts_that_cannot_be_parsed_are_skipped(sshd: Sshd, tmp_
 
 
 def test_a_refused_key_is_named(sshd: Sshd) -> None:
-    stranger = sshd.stranger()
+    stranger = sshd.target_with_unknown_key()
     assert f"authentication refused; keys offered: {stranger.key}" in refusal(Session(stranger))
 
 

@@ -18,9 +18,8 @@ from samovar.experiment import load_testbed
 from samovar.hosts.target import LEASE
 from tests.lab.campaigns import Checkout, make_checkout
 
-pytestmark = (
-    pytest.mark.proof
-)  # whole campaigns; unit/campaign/test_interrupts.py and lab/test_lease.py have the rules
+# Complete campaigns; unit/campaign/test_interrupts.py and lab/test_lease.py test the rules.
+pytestmark = pytest.mark.proof
 
 HOSTS = ("src", "rtr", "dst")
 STATE = "tc qdisc; ip -br link; sysctl net.ipv4 2>&1"
@@ -38,7 +37,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checkout]:
 
 @pytest.fixture(scope="module")
 def before(checkout: Checkout) -> dict[str, str]:
-    """What every host is like before any trial; the kernel shows that a link is up as much as a second late."""
+    """The state of every host before any trial; the kernel may report only after a second that a link is up."""
     _wait_for(lambda: all(_links_are_up(checkout, host) for host in HOSTS), "links up")
     return _states(checkout)
 
@@ -53,7 +52,7 @@ def _states(checkout: Checkout) -> dict[str, str]:
 
 
 def _changes(checkout: Checkout, before: dict[str, str]) -> list[str]:
-    """The lines in which hosts differ from their state before."""
+    """Return the lines in which the states of hosts differ from those before."""
     after = _states(checkout)
     pairs = ((host, before[host].splitlines(), after[host].splitlines()) for host in HOSTS)
     return [f"{host}: {line}" for host, was, now in pairs for line in unified_diff(was, now, n=0)]
@@ -63,12 +62,12 @@ def _wait_for(condition: object, what: str) -> None:
     assert callable(condition)
     until = time.monotonic() + 120
     while not condition():
-        assert time.monotonic() < until, f"waited in vain: {what}"
+        assert time.monotonic() < until, f"not in time: {what}"
         time.sleep(0.2)
 
 
 def _leases(checkout: Checkout) -> list[str]:
-    """What the lease of each host says, where there is one."""
+    """Return the text of each host's lease, if it has one."""
     texts = (checkout.on_host(host, f"cat {LEASE} 2>/dev/null; true") for host in HOSTS)
     return [text for text in texts if text]
 
@@ -79,7 +78,7 @@ def _ended(process: subprocess.Popen[str]) -> str:
     return said
 
 
-def test_one_ctrl_c_keeps_half_the_trial_and_leaves_the_hosts_as_they_were(
+def test_one_ctrl_c_keeps_the_files_of_the_incomplete_trial_and_restores_the_hosts(
     checkout: Checkout, before: dict[str, str]
 ) -> None:
     checkout.define("once", "{cc: [newreno, cubic]}", duration_s=40)
@@ -100,18 +99,18 @@ def test_one_ctrl_c_keeps_half_the_trial_and_leaves_the_hosts_as_they_were(
     assert _leases(checkout) == []
 
 
-def test_two_ctrl_c_say_what_remains_and_the_hosts_see_to_it_themselves(
+def test_two_ctrl_c_report_the_unrestored_hosts_and_the_hosts_restore_themselves(
     checkout: Checkout, before: dict[str, str]
 ) -> None:
     checkout.define("twice", "{cc: [cubic]}", duration_s=20)
     process = checkout.start("twice")
     victim = checkout.wait_for_traffic("twice", 1)
     process.send_signal(signal.SIGTERM)
-    second_s = time.monotonic() + TWICE_S + 0.2  # sooner it would be the same
+    second_s = time.monotonic() + TWICE_S + 0.2  # a second signal before this time would not count
     _wait_for(lambda: time.monotonic() > second_s, "a moment between two signals")
     process.send_signal(signal.SIGINT)
     said = _ended(process)
-    if "ended at once" in said:  # it may have ended in good order before
+    if "ended at once" in said:  # the run may have ended normally before the second signal
         assert f"changed since trial {victim}" in said
         assert "fab restore --testbed lab" in said
     for host in HOSTS:
@@ -128,7 +127,7 @@ def _restore(checkout: Checkout) -> tuple[int, object]:
     return len(restored.problems), restored
 
 
-def test_a_second_campaign_is_refused_and_takes_the_hosts_once_the_first_is_dead(
+def test_a_second_campaign_is_refused_and_takes_over_the_hosts_after_the_first_was_killed(
     checkout: Checkout, before: dict[str, str]
 ) -> None:
     checkout.define("first", "{cc: [cubic]}", duration_s=90)
@@ -141,17 +140,17 @@ def test_a_second_campaign_is_refused_and_takes_the_hosts_once_the_first_is_dead
     assert "src: held by fab run of " in said
     assert "campaign first/full-" in said
     assert "on testbed lab" in said
-    assert not (checkout.folder / "results" / "second").exists(), "refused before anything was asked"
+    assert not (checkout.folder / "results" / "second").exists(), "refused before its campaign was made"
     bed = load_testbed(checkout.folder / "hosts" / "lab.yaml")
     with pytest.raises(TestbedError, match="held by fab run of "):
         checkout.controller.connections.lab_down(bed, silent)
     code, said = checkout.run("first")
     assert code == 1
     assert "another controller is running this campaign" in said
-    assert process.poll() is None, "the first runs on"
+    assert process.poll() is None, "the first campaign is still running"
     process.kill()
     process.communicate()
-    _wait_for(lambda: all("left restored" in lease for lease in _leases(checkout)), "hosts put back")
+    _wait_for(lambda: all("left restored" in lease for lease in _leases(checkout)), "hosts restored")
     code, said = checkout.run("second")
     assert code == 0, said
     taken = [entry.values for entry in checkout.journal("second") if entry.event == "lease-taken"]

@@ -14,7 +14,8 @@ from samovar.cli.project import Request, RunRequest
 from samovar.events import silent
 from tests.lab.campaigns import ROOT, Checkout, make_checkout
 
-pytestmark = pytest.mark.proof  # whole campaigns, one after the other; unit/test_compare.py has the rules
+# Complete campaigns, one after the other; unit/plan/test_diff.py tests the rules.
+pytestmark = pytest.mark.proof
 
 TEXT = """\
 experiment: {name}
@@ -55,7 +56,7 @@ def _define(
 
 
 def _results(checkout: Checkout, name: str) -> dict[str, str]:
-    """Digest every file of every result, by its place."""
+    """Return the SHA-256 of every file of every trial, by path."""
     trials = checkout.campaign(name) / "trials"
     files = (file for file in sorted(trials.rglob("*")) if file.is_file())
     return {str(file.relative_to(trials)): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
@@ -69,7 +70,7 @@ def _changes(checkout: Checkout, name: str) -> list[Entry]:
     return [entry for entry in checkout.journal(name) if entry.event == "plan-changed"]
 
 
-def test_a_campaign_grows_and_changes_with_its_experiment_and_keeps_what_it_has(checkout: Checkout) -> None:
+def test_a_campaign_grows_and_changes_with_its_experiment_and_keeps_its_results(checkout: Checkout) -> None:
     name = "grown"
     _define(checkout, name)
     code, said = checkout.run(name)
@@ -105,8 +106,8 @@ def test_a_campaign_grows_and_changes_with_its_experiment_and_keeps_what_it_has(
     assert len({file.read_bytes() for file in (*earlier, campaign / "plan.json")}) == 3
 
 
-def test_a_campaign_that_is_whole_runs_nothing_and_needs_no_lab(checkout: Checkout, tmp_path: Path) -> None:
-    name = "whole"
+def test_a_complete_campaign_runs_no_trial_unless_a_new_campaign_is_requested(checkout: Checkout) -> None:
+    name = "complete"
     _define(checkout, name, controls="[newreno, cubic]")
     assert checkout.run(name)[0] == 0
     before, journal = _results(checkout, name), checkout.journal(name)
@@ -131,7 +132,9 @@ def test_a_campaign_that_is_whole_runs_nothing_and_needs_no_lab(checkout: Checko
     assert checkout.campaign(name) != campaign
 
 
-def test_what_the_testbed_cannot_run_is_left_out_when_that_is_allowed_and_said(checkout: Checkout) -> None:
+def test_trials_that_the_testbed_cannot_run_are_left_out_and_reported_if_this_is_allowed(
+    checkout: Checkout,
+) -> None:
     name = "partial"
     _define(checkout, name, controls="[newreno, turbo]")
     code, said = checkout.run(name)
@@ -148,7 +151,7 @@ def test_what_the_testbed_cannot_run_is_left_out_when_that_is_allowed_and_said(c
     assert blocked.values["blocked"][0]["reasons"] == ["src: no congestion control turbo"]
 
 
-def test_a_host_that_an_edited_trial_left_changed_is_put_back_by_the_plan_of_that_trial(
+def test_a_host_that_a_trial_of_a_replaced_plan_left_changed_is_restored_by_that_plan(
     checkout: Checkout,
 ) -> None:
     name = "edited"
@@ -162,18 +165,18 @@ def test_a_host_that_an_edited_trial_left_changed_is_put_back_by_the_plan_of_tha
 
     _define(checkout, name, buffer="30packets", controls="[newreno]")
     study = checkout.controller.project.plan(Request(name))
-    standing = checkout.controller.project.resume_point(study)
-    assert standing.folder == checkout.campaign(name)
-    summary = checkout.controller.run(RunRequest(study, standing), silent)
+    resume = checkout.controller.project.resume_point(study)
+    assert resume.folder == checkout.campaign(name)
+    summary = checkout.controller.run(RunRequest(study, resume), silent)
 
     assert summary.complete
     assert victim not in {trial.id for trial in study.plan.trials}
-    assert not standing.state.clean
+    assert not resume.state.clean
     assert checkout.controller.project.resume_point(study).nothing_to_do
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="a lab on the machine's own kernel needs root")
-def test_a_campaign_that_goes_on_with_another_kernel_says_so(tmp_path: Path) -> None:
+def test_a_campaign_that_is_resumed_with_another_kernel_reports_the_change(tmp_path: Path) -> None:
     # Labs with adapters do not need netem, which the machine's own kernel may lack.
     name, testbed = "upgraded", (ROOT / "hosts" / "powerline.yaml").read_text()
     checkout = make_checkout(tmp_path, hosts={"powerline": testbed.replace("kernel: auto", "kernel: uml")})
