@@ -214,11 +214,3 @@ def test_the_error_for_a_lab_that_is_not_running_names_the_command_that_starts_i
     study = made.controller.project.plan(Request("silent"))
     with pytest.raises(LabError, match=r"fab lab\.up"), made.controller.connections.sessions(study.testbed):
         pass
-
-
-def test_a_campaign_folder_cut_short_is_refused(checkout: Checkout, tmp_path: Path) -> None:
-    (tmp_path / "plan.json").write_bytes(b'{"schema": 1, "experiment"')
-    process = checkout.start("nothing-of-that-name")
-    said, _ = process.communicate(timeout=30)
-    assert process.returncode == 1
-    assert "unknown experiment 'nothing-of-that-name'" in said
