@@ -19,13 +19,13 @@ class Lines:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Print a line when the test of a fault has ended, or could not start."""
-        told = {name: str(value) for name, value in report.user_properties}
-        if "fault" not in told or (report.when != "call" and report.passed) or report.skipped:
+        properties = {name: str(value) for name, value in report.user_properties}
+        if "fault" not in properties or (report.when != "call" and report.passed) or report.skipped:
             return
-        name = told["fault"]
+        name = properties["fault"]
         if report.passed:
             self.survived.append(name)
-            self._write("ok  ", name, told["outcome"], green=True)
+            self._write("ok  ", name, properties["outcome"], green=True)
         else:
             self.failed.append(name)
             self._write("FAIL", name, _reason(report), red=True)
@@ -63,7 +63,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] | None:
     """Omit pytest's dot for a fault, which has a line of its own."""
-    told = {name for name, _ in report.user_properties}
-    if report.when == "call" and "fault" in told:
+    properties = {name for name, _ in report.user_properties}
+    if report.when == "call" and "fault" in properties:
         return report.outcome, "", ""
     return None

@@ -52,7 +52,7 @@ class HasResult(Protocol):
     """A trial that was run; a test may keep more of the trial than its result."""
 
     @property
-    def finished(self) -> TrialResult:
+    def result(self) -> TrialResult:
         """The trial's outcome and verdict."""
 
 
@@ -63,7 +63,7 @@ def until_valid(run: Callable[[], RunT], tries: int = 3) -> RunT:
     """Run a trial until it is valid, since a busy machine may disturb it; return the last run."""
     for _ in range(tries - 1):
         ran = run()
-        if ran.finished.verdict == "valid":
+        if ran.result.verdict == "valid":
             return ran
     return run()
 

@@ -42,27 +42,40 @@ def bench(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Iterator[Benc
 
 
 def path_of(down: dict[str, Any], up: dict[str, Any] | None = None, **more: Any) -> PathPlan:
-    """Plan a path of 10 Mbit/s with a buffer of 60 packets, with changes."""
+    """Plan a path of 10 Mbit/s with a buffer of 60 packets and with these changes."""
     rate = {"rate_bps": 10_000_000, "aqm": "pfifo", "buffer_packets": 60}
-    ways = DirectionPlan(interface="eth2", **{**rate, **down}), DirectionPlan(interface="eth1", **(up or {}))
-    return PathPlan(router="rtr", rtt_s=sum(way.delay_s for way in ways), down=ways[0], up=ways[1], **more)
+    directions = (
+        DirectionPlan(interface="eth2", **{**rate, **down}),
+        DirectionPlan(interface="eth1", **(up or {})),
+    )
+    return PathPlan(
+        router="rtr",
+        rtt_s=sum(direction.delay_s for direction in directions),
+        down=directions[0],
+        up=directions[1],
+        **more,
+    )
 
 
 def of_aqm(name: str, parameters: dict[str, str], catalogue: Catalogue, **more: Any) -> PathPlan:
-    """Plan a path with a queue discipline, its buffer of 60 packets in the unit that it counts."""
+    """Plan a path with a queue discipline and a buffer of 60 packets, which is in bytes if the discipline counts bytes."""
     counts_bytes = "buffer_bytes" in catalogue.header("aqm", name, "linux").parameters
     buffer = {"buffer_packets": None, "buffer_bytes": 60 * 1514} if counts_bytes else {}
     return path_of({"aqm": name, "aqm_parameters": parameters, **buffer, **more})
 
 
-def another(path: PathPlan) -> PathPlan:
-    """Plan a path that differs in everything by more than a calibration lets be."""
-    ways = {}
-    for name, way in (("down", path.down), ("up", path.up)):
-        held = {"buffer_packets": way.buffer_packets + 20} if way.buffer_packets else {"buffer_bytes": 75_700}
-        rate_bps = round((way.rate_bps or 0) * 1.04)
-        ways[name] = way.model_copy(update={"rate_bps": rate_bps, "loss": 0.05, **held})
-    return path.model_copy(update={"rtt_s": path.rtt_s + 0.006, **ways})
+def with_other_values(path: PathPlan) -> PathPlan:
+    """Plan a path that differs in each value by more than a calibration tolerates."""
+    directions = {}
+    for name, direction in (("down", path.down), ("up", path.up)):
+        held = (
+            {"buffer_packets": direction.buffer_packets + 20}
+            if direction.buffer_packets
+            else {"buffer_bytes": 75_700}
+        )
+        rate_bps = round((direction.rate_bps or 0) * 1.04)
+        directions[name] = direction.model_copy(update={"rate_bps": rate_bps, "loss": 0.05, **held})
+    return path.model_copy(update={"rtt_s": path.rtt_s + 0.006, **directions})
 
 
 def failed(checks: Sequence[Check]) -> list[str]:
@@ -70,7 +83,7 @@ def failed(checks: Sequence[Check]) -> list[str]:
 
 
 def failed_counts(checks: Sequence[Check]) -> list[str]:
-    """Return the failed checks of what was counted: pings are late on a busy computer, counts are not."""
+    """Return the failed checks, but not that of the base RTT, because pings may be late on a busy computer."""
     return failed([check for check in checks if check.name != "base RTT"])
 
 
@@ -80,7 +93,9 @@ def paced_probe(path: PathPlan, packets: int) -> PathProbe:
 
 
 @pytest.mark.parametrize("name", [name for name in AQMS if name not in NOT_IN_LINUX_6_1_OF_DEBIAN])
-def test_a_queue_discipline_is_what_was_asked_for_and_gone_afterwards(bench: Bench, name: str) -> None:
+def test_a_queue_discipline_has_the_requested_settings_and_is_removed_afterwards(
+    bench: Bench, name: str
+) -> None:
     with bench.path(of_aqm(name, PARAMETERS.get(name, {}), bench.catalogue)):
         pass
 
@@ -97,21 +112,23 @@ def test_a_queue_discipline_that_the_kernel_lacks_is_refused_and_leaves_nothing(
     assert changed(before, after) == ()
 
 
-def test_each_way_has_the_rate_the_buffer_and_the_delay_of_its_own(bench: Bench) -> None:
+def test_each_direction_has_its_own_rate_buffer_and_delay(bench: Bench) -> None:
     up = {"rate_bps": 2_000_000, "aqm": "bfifo", "buffer_bytes": 45_420, "delay_s": 0.03}
     path = path_of({"delay_s": 0.02}, up)
     with bench.path(path):
         for name, rate_bps in (("down", 10e6), ("up", 2e6)):
-            way = path.down if name == "down" else path.up
-            probe = plan_probe(path, way, 1500, paced_packets=200)
+            direction = path.down if name == "down" else path.up
+            probe = plan_probe(path, direction, 1500, paced_packets=200)
             seen, checks = bench.calibrate(path, name, probe)
             assert failed(checks) == []
-            mistaken = [check for check in bench.checks_of(another(path), name, probe, seen) if not check.ok]
-            assert [check.name for check in mistaken] == [
+            deviations = [
+                check for check in bench.checks_of(with_other_values(path), name, probe, seen) if not check.ok
+            ]
+            assert [check.name for check in deviations] == [
                 "base RTT",
-                f"rate at {way.interface}",
-                f"buffer at {way.interface}",
-                f"loss towards {way.interface}",
+                f"rate at {direction.interface}",
+                f"buffer at {direction.interface}",
+                f"loss towards {direction.interface}",
             ]
             assert seen.rate_bps == pytest.approx(rate_bps, rel=0.02)
             assert seen.base_rtt_s == pytest.approx(0.05, abs=0.001 + 0.05 * 0.05)
@@ -120,14 +137,14 @@ def test_each_way_has_the_rate_the_buffer_and_the_delay_of_its_own(bench: Bench)
             counted = bench.run("rtr", f"tc -s qdisc show dev {device}")
             sent, dropped = re.search(r"Sent \d+ bytes (\d+) pkt \(dropped (\d+),", counted).groups()  # type: ignore[union-attr]
             assert int(sent) > 200
-            assert int(dropped) == 0, "netem is no hidden queue"
+            assert int(dropped) == 0, "netem, which delays packets, drops none of them"
 
 
 @pytest.mark.parametrize(
     "name", ["codel", "pie", *(pytest.param(name, marks=pytest.mark.proof) for name in ("fq", "sfq"))]
 )
-def test_an_overload_fills_the_buffer_that_was_asked_for(bench: Bench, name: str) -> None:
-    # Slow, so that the bucket of two frames outlasts the pauses of a busy machine.
+def test_an_overload_fills_the_requested_buffer(bench: Bench, name: str) -> None:
+    # At a low rate, the token bucket of two frames lasts longer than the pauses of a busy machine.
     path = of_aqm(name, {}, bench.catalogue, rate_bps=2_000_000)
     probe = plan_probe(path, path.down, 1500, pings=0, paced_packets=0)
     with bench.path(path):
@@ -139,7 +156,7 @@ def test_an_overload_fills_the_buffer_that_was_asked_for(bench: Bench, name: str
     assert max(seen.sampled_packets, seen.in_flight_packets) >= 59
 
 
-def test_losses_alone_are_as_many_as_chance_allows(bench: Bench) -> None:
+def test_the_number_of_random_losses_is_within_the_binomial_interval(bench: Bench) -> None:
     path = path_of({"loss": 0.02, "delay_s": 0.005})
     with bench.path(path):
         seen, checks = bench.calibrate(path, "down", paced_probe(path, 2000))
@@ -148,22 +165,22 @@ def test_losses_alone_are_as_many_as_chance_allows(bench: Bench) -> None:
     assert seen.mean_loss_burst_packets == pytest.approx(1.02, abs=0.12)
 
 
-def test_losses_come_in_bursts_of_the_mean_length_that_was_asked_for(bench: Bench) -> None:
+def test_losses_come_in_bursts_of_the_requested_mean_length(bench: Bench) -> None:
     path = path_of({"loss": 0.05, "loss_burst_packets": 4.0})
     with bench.path(path):
         seen, checks = bench.calibrate(path, "down", paced_probe(path, 4000))
     assert failed_counts(checks) == []
-    # A geometric length of mean 4 has a deviation of 3.46; 3.29 of the mean's own are 99.9 %.
+    # A geometric distribution with mean 4 has a standard deviation of 3.46; 3.29 standard errors of the mean cover 99.9 %.
     assert seen.mean_loss_burst_packets == pytest.approx(4, abs=3.29 * 3.46 / (seen.lost / 4) ** 0.5)
 
 
-def test_packets_are_reordered_and_doubled_at_the_share_that_was_asked_for(bench: Bench) -> None:
+def test_packets_are_reordered_and_duplicated_at_the_requested_rates(bench: Bench) -> None:
     path = path_of({"reorder": 0.02, "duplicate": 0.01, "delay_s": 0.01})
     with bench.path(path):
         seen, checks = bench.calibrate(path, "down", paced_probe(path, 2000))
     assert failed_counts(checks) == []
     assert plausible_losses(seen.duplicates, 2000, 0.01)
-    # One packet that overtakes is seen once, two in a row are seen once as well.
+    # Two successive packets that overtake are counted once, so fewer than 40 may be counted.
     assert 0.5 * 40 < seen.overtaken <= 80
 
 
@@ -177,7 +194,7 @@ def test_jitter_varies_the_delay_and_keeps_the_order(bench: Bench) -> None:
     assert min(seen.round_trips_s) >= 0.015
 
 
-def test_two_flows_have_a_delay_of_their_own_before_one_queue(bench: Bench) -> None:
+def test_two_flows_with_different_delays_share_one_queue(bench: Bench) -> None:
     far = MatchPlan(from_subnet="172.16.10.2/32", to_subnet="172.16.11.2/32", port=5002)
     path = path_of(
         {"delay_s": 0.01},
@@ -192,11 +209,11 @@ def test_two_flows_have_a_delay_of_their_own_before_one_queue(bench: Bench) -> N
     assert "tbf 1:" in counted
 
 
-def test_the_machine_s_own_kernel_shapes_both_ways(tmp_path: Path, root: Path) -> None:
+def test_the_machine_s_own_kernel_shapes_both_directions(tmp_path: Path, root: Path) -> None:
     if machine_lacks(KernelNeeds(features=frozenset({"tbf", "pfifo"}))) or os.geteuid() != 0:
         pytest.skip("this machine's kernel has no tbf, or this is not root")
     path = path_of({}, {"rate_bps": 2_000_000, "aqm": "pfifo", "buffer_packets": 30})
     with running_lab("native", tmp_path, root) as bench, bench.path(path):
-        for name, way in (("down", path.down), ("up", path.up)):
-            _, checks = bench.calibrate(path, name, plan_probe(path, way, 1500, paced_packets=200))
+        for name, direction in (("down", path.down), ("up", path.up)):
+            _, checks = bench.calibrate(path, name, plan_probe(path, direction, 1500, paced_packets=200))
             assert failed(checks) == []

@@ -1,4 +1,4 @@
-"""One campaign in three runs: a picked part, the rest, and a trial that runs again."""
+"""One campaign in three runs: picked trials, the other trials, and a trial that runs again."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.proof  # boots a lab and runs three campaigns
 
 NAME = "picked"
 STRICT = "{cpu: 0.01%, late: 60s, rate: 90%}"
-"""A verdict by which every trial is suspect: the CPUs of its hosts are busier than that."""
+"""Thresholds with which every trial is suspect, because the CPUs of its hosts are busier."""
 
 
 @pytest.fixture(scope="module")
@@ -36,11 +36,11 @@ def started(checkout: Checkout) -> list[str]:
 
 
 def judge_by(checkout: Checkout, verdict: str) -> None:
-    """Change the bounds of the verdict, which are no part of the plan."""
+    """Change the thresholds of the verdict, which are not part of the plan."""
     (checkout.folder / "config.yaml").write_text(f"retries: 2\nverdict: {verdict}\n")
 
 
-def test_a_part_the_rest_and_a_repeated_trial_share_one_campaign(checkout: Checkout) -> None:
+def test_picked_trials_the_other_trials_and_a_repeated_trial_share_one_campaign(checkout: Checkout) -> None:
     judge_by(checkout, STRICT)
     code, said = checkout.run(NAME, "only=cc=cubic")
     assert code == 0, said

@@ -15,25 +15,27 @@ from samovar.events import STREAM_EVENTS, line_schema
 from tests.lab.campaigns import ROOT, SAMOVAR, make_checkout
 
 
-def wait_until_traffic_is_told_of(events: Path, run: subprocess.Popen[str]) -> None:
+def wait_for_throughput_event(events: Path, run: subprocess.Popen[str]) -> None:
     until = time.monotonic() + 300
     while time.monotonic() < until and run.poll() is None:
         if events.exists() and '"throughput"' in events.read_text():
             return
         time.sleep(0.1)
-    raise AssertionError("no throughput was told of")
+    raise AssertionError("no throughput event was emitted")
 
 
 @pytest.mark.lab
 @pytest.mark.proof
-def test_a_campaign_is_seen_by_others_while_it_runs_and_is_whole_in_the_end(tmp_path: Path) -> None:
+def test_a_running_campaign_has_a_status_and_emits_events_and_verify_has_no_finding_at_its_end(
+    tmp_path: Path,
+) -> None:
     checkout = make_checkout(tmp_path)
     checkout.define("seen", "{cc: [newreno]}", duration_s=10)
     events = tmp_path / "events.jsonl"
     command = [*SAMOVAR, str(tmp_path), "run", "seen", "--events", str(events)]
     run = subprocess.Popen(command, cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     try:
-        wait_until_traffic_is_told_of(events, run)
+        wait_for_throughput_event(events, run)
         during = subprocess.run(
             [*SAMOVAR, str(tmp_path), "status", "seen", "--json"],
             cwd=ROOT,
@@ -48,13 +50,13 @@ def test_a_campaign_is_seen_by_others_while_it_runs_and_is_whole_in_the_end(tmp_
     assert run.returncode == 0, said
     status = json.loads(during.stdout)
     assert (status["controller_at_work"], status["trials"][0]["state"]) == (True, "running")
-    told = [json.loads(line) for line in events.read_text().splitlines()]
+    emitted = [json.loads(line) for line in events.read_text().splitlines()]
     line = Draft202012Validator(line_schema("stream", STREAM_EVENTS))
-    for one in told:
+    for one in emitted:
         line.validate({key: value for key, value in one.items() if key != "schema"})
-    assert [one["t_s"] for one in told] == sorted(one["t_s"] for one in told)
-    rates = [one["received_bps"]["dst"] for one in told if one["event"] == "throughput"]
+    assert [one["t_s"] for one in emitted] == sorted(one["t_s"] for one in emitted)
+    rates = [one["received_bps"]["dst"] for one in emitted if one["event"] == "throughput"]
     assert rates
-    assert max(rates) == pytest.approx(10e6, rel=0.4), "what the path lets through"
-    seen = verify(checkout.campaign("seen"))
-    assert (seen.findings, seen.notes) == ([], [])
+    assert max(rates) == pytest.approx(10e6, rel=0.4), "the rate of the path"
+    verification = verify(checkout.campaign("seen"))
+    assert (verification.findings, verification.notes) == ([], [])

@@ -17,7 +17,7 @@ from samovar.campaign.journal import Entry, fold
 from samovar.cli.project import Request
 from tests.lab.campaigns import ROOT, Checkout
 
-pytestmark = pytest.mark.proof  # each boot of the lab's kernel takes its time
+pytestmark = pytest.mark.proof  # each boot of the lab's kernel takes long
 
 TESTBED = """\
 testbed: lab
@@ -41,16 +41,16 @@ hosts:
     interfaces: {eth1: {address: 172.16.11.2/24, link: right}}
 bottleneck: {router: rtr, from: eth1, to: eth2}
 """
-# What a kernel was booted with is what the file held when that boot was first asked. The file lies on the machine, which a
-# reboot of the user-mode kernel does not touch.
+# The level of a boot is the content of the file `planned` when the recipe first runs in this boot. The file is on this machine,
+# so it outlasts a reboot of the user-mode kernel.
 LOADER = """\
 {#---
-summary: A tunable of the boot loader in little.
+summary: A simulated tunable of the boot loader.
 needs: [mount, mkdir]
 change: reboot
 parameters:
   interfaces: {type: list of interfaces, description: "interfaces on the testbed"}
-  level: {type: integer, description: "what the kernel is booted with"}
+  level: {type: integer, description: "the level with which the kernel is booted"}
 ---#}
 {% block read %}
 [ -d /run/loader ] || { mkdir /run/loader && mount -t hostfs -o @FOLDER@ none /run/loader; } || fail "no folder of the loader"
@@ -72,7 +72,7 @@ level={{ level }}
 echo {{ was["planned.level"] }} >/run/loader/planned
 {% endblock %}
 """
-# As little as makes a trial: the machine is to have time for the reboots.
+# A minimal trial, which leaves the machine time for the reboots.
 EXPERIMENT = """\
 experiment: {name}
 testbed: lab
@@ -119,17 +119,17 @@ def _planned(checkout: Checkout) -> str:
 
 
 def _booted(checkout: Checkout) -> str:
-    """What the running kernel was booted with."""
+    """Return the level with which the running kernel was booted."""
     boot_id = checkout.on_host("src", "cat /proc/sys/kernel/random/boot_id").strip()
     return (checkout.folder / "loader" / boot_id).read_text().strip()
 
 
-def _assert_found_again(checkout: Checkout, name: str) -> None:
+def _assert_restored(checkout: Checkout, name: str) -> None:
     assert (_planned(checkout), _booted(checkout)) == ("found", "found")
     assert fold(checkout.journal(name)).clean
 
 
-def test_a_campaign_reboots_as_often_as_planned_and_leaves_the_host_as_it_was_found(
+def test_a_campaign_reboots_as_often_as_planned_and_restores_the_boot_setting(
     checkout: Checkout,
 ) -> None:
     _define(checkout, "levels", FACTORS)
@@ -155,10 +155,10 @@ def test_a_campaign_reboots_as_often_as_planned_and_leaves_the_host_as_it_was_fo
     assert len(set(ids)) == len(ids)
     assert [entry.values["boot_id"] for entry in ordered[1:]] == ids[:-1]
     assert {entry.values["host"] for entry in (*ordered, *back)} == {"src"}
-    _assert_found_again(checkout, "levels")
+    _assert_restored(checkout, "levels")
 
 
-def test_a_controller_that_was_killed_is_followed_by_one_that_reboots_no_more_than_is_left(
+def test_after_a_killed_controller_the_next_one_makes_no_unnecessary_reboot(
     checkout: Checkout,
 ) -> None:
     name = "killed"
@@ -176,12 +176,12 @@ def test_a_controller_that_was_killed_is_followed_by_one_that_reboots_no_more_th
     assert code == 0, said
     assert len(checkout.manifests(name)) == 2
     assert len(_events(checkout, name, "host-rebooted")) == 2
-    _assert_found_again(checkout, name)
+    _assert_restored(checkout, name)
 
 
 @contextmanager
-def _deaf(checkout: Checkout, testbed: str) -> Iterator[None]:
-    """Have hosts ignore the order to reboot, on another testbed file."""
+def _ignoring_reboots(checkout: Checkout, testbed: str) -> Iterator[None]:
+    """Make hosts ignore the order to reboot, and use this text as the testbed file."""
     step = checkout.folder / "templates" / "linux" / "step" / "reboot.sh.j2"
     kept, file = step.read_text(), checkout.folder / "hosts" / "lab.yaml"
     step.write_text("{#---\nsummary: Do nothing.\n---#}\n{% block script %}\n:\n{% endblock %}\n")
@@ -197,10 +197,10 @@ def _one_level(level: int) -> str:
     return f"{{loader: {{levels: [{level}], sets: loader.level, at: sender}}}}"
 
 
-def test_a_host_that_ignores_its_order_is_named_with_what_it_was_given(checkout: Checkout) -> None:
+def test_a_host_that_does_not_reboot_is_reported_with_its_boot_timeout(checkout: Checkout) -> None:
     name = "deaf"
     _define(checkout, name, _one_level(4))
-    with _deaf(checkout, TESTBED.replace("120s", "2s")):
+    with _ignoring_reboots(checkout, TESTBED.replace("120s", "2s")):
         code, said = checkout.run(name)
     assert code == 1
     problem = "src: not back 2 s (its boot_timeout) after a reboot; `power:` in the testbed file makes power cycles possible"
@@ -208,7 +208,7 @@ def test_a_host_that_ignores_its_order_is_named_with_what_it_was_given(checkout:
     assert (_planned(checkout), _booted(checkout)) == ("found", "found")
 
 
-def test_a_host_that_stays_away_comes_back_when_its_power_is_switched(checkout: Checkout) -> None:
+def test_a_host_that_does_not_reboot_is_power_cycled(checkout: Checkout) -> None:
     name = "switched"
     access = lab.read_access(checkout.controller.connections.lab_folder("lab"))
     assert access
@@ -216,18 +216,18 @@ def test_a_host_that_stays_away_comes_back_when_its_power_is_switched(checkout: 
     switch.write_text(shlex.join([*lab.shell_command(access, "src"), "reboot -f"]) + "\nexit 0\n")
     _define(checkout, name, _one_level(5))
     power = f"boot_timeout: 40s\n    power: {{cycle: [sh, {switch}]}}"
-    with _deaf(checkout, TESTBED.replace("boot_timeout: 120s", power)):
+    with _ignoring_reboots(checkout, TESTBED.replace("boot_timeout: 120s", power)):
         code, said = checkout.run(name)
     assert code == 0, said
     assert len(_events(checkout, name, "host-power-cycled")) == 2
     assert len(_events(checkout, name, "host-rebooted")) == 2
-    _assert_found_again(checkout, name)
+    _assert_restored(checkout, name)
 
 
-def test_ctrl_c_ends_the_wait_for_a_host_and_puts_back_what_was_planned(checkout: Checkout) -> None:
+def test_ctrl_c_ends_the_wait_for_a_reboot_and_restores_the_planned_boot_setting(checkout: Checkout) -> None:
     name = "interrupted"
     _define(checkout, name, _one_level(6))
-    with _deaf(checkout, TESTBED.replace("120s", "1h")):
+    with _ignoring_reboots(checkout, TESTBED.replace("120s", "1h")):
         process = checkout.start(name)
         deadline_s = time.monotonic() + 120
         while not _events(checkout, name, "host-rebooting") and time.monotonic() < deadline_s:
@@ -236,4 +236,4 @@ def test_ctrl_c_ends_the_wait_for_a_host_and_puts_back_what_was_planned(checkout
         said, _ = process.communicate(timeout=120)
     assert process.returncode == 130, said
     assert _events(checkout, name, "campaign-interrupted")
-    _assert_found_again(checkout, name)
+    _assert_restored(checkout, name)

@@ -22,10 +22,10 @@ from tests.lab.ordinary import HOSTS, USER, allow, make_ordinary, prepare
 
 pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="the native lab, and becoming another user, need root"),
-    pytest.mark.proof,  # campaigns of a lab of its own; unit/campaign/test_root_access.py has what sudo takes and refuses
+    pytest.mark.proof,  # campaigns in a separate lab; unit/campaign/test_root_access.py tests what sudo allows
 ]
 
-# What any Linux kernel can do in a network namespace: the machine's own is fast enough for sudo at every step.
+# Only features that any Linux kernel has: the machine's own kernel is needed, which is fast enough for sudo at every step.
 EXPERIMENT = """
 experiment: {name}
 title: A campaign of an ordinary user
@@ -58,13 +58,13 @@ def sudoers(checkout: Checkout) -> list[str]:
 
 @dataclass(frozen=True)
 class Canaries:
-    """Secrets that a controller's environment holds, and the key that it logs in with."""
+    """Secrets in the environment of a controller, which contain a mark, and its login key."""
 
     checkout: Checkout
     mark: str = field(default_factory=lambda: secrets.token_hex(12))
 
     def environment(self) -> dict[str, str]:
-        """Variables such as people have, each value with the mark in it."""
+        """Return typical variables with secrets, each of which contains the mark."""
         return {
             "PDU_TOKEN": f"token-{self.mark}",
             "NOTIFY_PASSWORD": f"password-{self.mark}",
@@ -75,22 +75,22 @@ class Canaries:
         }
 
     def needles(self) -> list[bytes]:
-        """What must be found nowhere: the mark, and each line of the private key."""
+        """Return the texts that must not be found anywhere: the mark, and each line of the private key."""
         key = self.checkout.controller.connections.lab_folder("lab") / "id_ed25519"
         lines = key.read_text().splitlines()[1:-1]
         return [self.mark.encode(), *(line.encode() for line in lines[1:] or lines)]
 
     def in_bytes(self, data: bytes) -> list[bytes]:
-        """Name the secrets in some data, packed or not."""
+        """Return the secrets that are in some data, which may be compressed by gzip."""
         if data.startswith(b"\x1f\x8b"):
             data = gzip.decompress(data)
         return [needle for needle in self.needles() if needle in data]
 
 
-TELLTALE = """
+NOTIFY_WITH_SECRETS = """
 notify: {command: [sh, -c, 'echo "I am $PDU_TOKEN by $HTTPS_PROXY and $SSH_AUTH_SOCK"; exit 1']}
 """
-"""A command of the user's that says what it knows, and fails, so that what it said is told."""
+"""A notification command that prints secrets and fails, so that its output is reported."""
 
 
 @pytest.fixture(scope="module")
@@ -99,11 +99,11 @@ def canaries(checkout: Checkout) -> Canaries:
 
 
 @pytest.fixture(scope="module")
-def said(checkout: Checkout, canaries: Canaries) -> str:
-    """What a campaign of that user's says, in an environment full of secrets."""
+def output(checkout: Checkout, canaries: Canaries) -> str:
+    """The output of a campaign of the ordinary user, in an environment full of secrets."""
     allow(checkout, sudoers(checkout))
     with (checkout.folder / "config.yaml").open("a") as file:
-        file.write(TELLTALE)
+        file.write(NOTIFY_WITH_SECRETS)
     with pytest.MonkeyPatch.context() as patch:
         for name, value in canaries.environment().items():
             patch.setenv(name, value)
@@ -113,13 +113,13 @@ def said(checkout: Checkout, canaries: Canaries) -> str:
 
 
 @pytest.fixture(scope="module")
-def plain(checkout: Checkout, said: str) -> Checkout:
-    """The campaign itself."""
-    assert said
+def plain(checkout: Checkout, output: str) -> Checkout:
+    """The checkout after the campaign of the ordinary user."""
+    assert output
     return checkout
 
 
-def test_what_sudo_refuses_is_told_before_anything_starts(checkout: Checkout) -> None:
+def test_commands_that_sudo_refuses_are_reported_before_anything_starts(checkout: Checkout) -> None:
     allow(checkout, [f"# ---- {host}" for host in HOSTS])
     code, said = checkout.run("plain")
     assert code == 1
@@ -128,7 +128,7 @@ def test_what_sudo_refuses_is_told_before_anything_starts(checkout: Checkout) ->
     assert not checkout.journal("plain")
 
 
-def test_an_ordinary_users_trials_are_valid_with_what_sudo_was_told_to_allow(plain: Checkout) -> None:
+def test_trials_of_an_ordinary_user_are_valid_with_the_printed_sudoers_lines(plain: Checkout) -> None:
     manifests = plain.manifests("plain")
     assert {m["verdict"] for m in manifests.values()} == {"valid"}, [m["reasons"] for m in manifests.values()]
     assert len(manifests) == 2
@@ -136,7 +136,7 @@ def test_an_ordinary_users_trials_are_valid_with_what_sudo_was_told_to_allow(pla
         assert {entry["kind"] for entry in manifest["files"]} == {"capture", "logger", "generator"}
 
 
-def test_the_hosts_are_as_they_were_before_and_run_nothing(plain: Checkout) -> None:
+def test_the_hosts_are_restored_and_run_no_program_of_a_trial(plain: Checkout) -> None:
     for id_ in plain.manifests("plain"):
         facts = plain.campaign("plain") / "trials" / id_ / "facts"
         for host in HOSTS:
@@ -156,12 +156,12 @@ def test_no_script_of_the_trials_ran_as_root(plain: Checkout) -> None:
     assert {host: fact["sudo"]["user"] for host, fact in facts.items()} == dict.fromkeys(HOSTS, USER)
 
 
-def test_no_secret_is_in_what_was_said(said: str, canaries: Canaries) -> None:
-    assert "notify: sh: exit code 1: I am …" in said
-    assert canaries.in_bytes(said.encode()) == []
+def test_no_secret_is_in_the_output_of_the_campaign(output: str, canaries: Canaries) -> None:
+    assert "notify: sh: exit code 1: I am …" in output
+    assert canaries.in_bytes(output.encode()) == []
 
 
-def test_no_secret_is_in_anything_that_a_campaign_has_written(plain: Checkout, canaries: Canaries) -> None:
+def test_no_secret_is_in_the_files_of_the_campaign(plain: Checkout, canaries: Canaries) -> None:
     folder = plain.campaign("plain")
     files = [file for file in folder.rglob("*") if file.is_file()]
     assert {"journal.jsonl", "plan.json", "provenance.json", "testbed.yaml"} <= {file.name for file in files}
@@ -192,7 +192,9 @@ def test_no_secret_is_left_on_a_host(plain: Checkout, canaries: Canaries) -> Non
         assert plain.on_host(host, searched) == ""
 
 
-def test_a_killed_controller_leaves_nothing_of_roots_running(plain: Checkout) -> None:
+def test_hosts_of_a_killed_controller_stop_programs_of_root_and_restore_their_settings(
+    plain: Checkout,
+) -> None:
     plain.write("killed", EXPERIMENT.format(name="killed", duration_s=20))
     process = plain.start("killed")
     try:

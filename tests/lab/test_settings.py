@@ -35,7 +35,7 @@ def hosts(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         pytest.skip(str(error))
 
 
-SET = [
+SETTINGS = [
     ("tcp", {}, "cat /proc/sys/net/ipv4/tcp_ecn", "0"),
     ("tcp", {"sack": 0}, "sysctl -n net.ipv4.tcp_sack", "0"),
     ("tcp", {"timestamps": 0, "window_scaling": 0}, "sysctl -n net.ipv4.tcp_timestamps", "0"),
@@ -78,8 +78,8 @@ SET = [
 ]
 
 
-@pytest.mark.parametrize(("name", "values", "look", "shown"), SET)
-def test_a_setting_is_set_read_back_and_put_back(
+@pytest.mark.parametrize(("name", "values", "look", "shown"), SETTINGS)
+def test_a_setting_is_set_read_back_and_restored(
     hosts: Hosts, name: str, values: dict[str, object], look: str, shown: str
 ) -> None:
     done = apply(hosts, "src", name, values, look)
@@ -89,9 +89,9 @@ def test_a_setting_is_set_read_back_and_put_back(
     assert done.while_set.keys() == done.before.keys()
 
 
-def test_every_setting_is_tried_here(hosts: Hosts) -> None:
+def test_every_setting_is_tested_here_or_in_another_file(hosts: Hosts) -> None:
     elsewhere = {"adapter", "air", "bottleneck", "rwnd", "pause", "wlan"}
-    assert {name for name, *_ in SET} | elsewhere == CATALOGUE.names("setting", "linux")
+    assert {name for name, *_ in SETTINGS} | elsewhere == CATALOGUE.names("setting", "linux")
 
 
 @pytest.mark.parametrize(
@@ -106,25 +106,25 @@ def test_every_setting_is_tried_here(hosts: Hosts) -> None:
         ("cc", {"algorithm": "cubic", "parameters": {"betta": "1"}}, "cubic has no parameter betta; it has:"),
     ],
 )
-def test_what_a_host_does_not_offer_is_refused_in_a_sentence(
+def test_a_setting_that_a_host_does_not_support_is_refused_with_the_reason(
     hosts: Hosts, name: str, values: dict[str, object], sentence: str
 ) -> None:
     assert sentence in refusal(hosts, "src", name, values)
 
 
-def test_a_shaper_limits_what_a_host_sends(hosts: Hosts) -> None:
+def test_a_shaper_limits_the_rate_at_which_a_host_sends(hosts: Hosts) -> None:
     hosts.run("dst", "nuttcp -1 -P 5101 </dev/null >/dev/null 2>&1")
     values = {"interfaces": ETH1, "rate": 8_000_000, "queue": 50}
     done = apply(hosts, "src", "shaper", values, "nuttcp -T 3 -fparse -P 5101 172.16.11.2")
     rates = [word.partition("=")[2] for word in done.seen.split() if word.startswith("rate_Mbps=")]
-    # A full segment of a 1500-byte MTU: 1448 bytes of payload in 1514 of frame. Of three seconds TCP may lose some
-    # to slow start's overshoot; more than the limit it cannot have.
+    # A full segment at MTU 1500 has 1448 bytes of payload in a frame of 1514 bytes. TCP may lose some of the three
+    # seconds to losses after slow start, but it cannot exceed the limit.
     assert 0.8 * 8 * 1448 / 1514 < float(rates[0]) < 8 * 1448 / 1514 * 1.05
     assert done.while_set["shaper.eth1.queue"] == "pfifo limit 50p"
     assert done.before == done.after
 
 
-def test_cdg_s_parameters_are_set_and_put_back(hosts: Hosts) -> None:
+def test_the_parameters_of_cdg_are_set_and_restored(hosts: Hosts) -> None:
     if hosts.kernel != "uml":
         pytest.skip("the machine's own kernel may not have cdg")
     values = {
@@ -137,7 +137,7 @@ def test_cdg_s_parameters_are_set_and_put_back(hosts: Hosts) -> None:
     assert done.before == done.after
 
 
-def test_a_parameter_that_only_loading_sets_is_refused_where_the_module_cannot_be_loaded_anew(
+def test_a_load_time_parameter_is_refused_if_its_module_cannot_be_loaded_again(
     hosts: Hosts,
 ) -> None:
     name, parameter = ("cdg", "window") if hosts.kernel == "uml" else ("cubic", "bic_scale")

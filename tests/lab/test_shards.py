@@ -58,7 +58,7 @@ def completed(checkout: Checkout) -> dict[str, str]:
 
 
 def wait_for(checkout: Checkout, number: int, process: subprocess.Popen[str], limit_s: float = 900) -> None:
-    """Wait until so many trials of the shards are complete."""
+    """Wait until `number` trials of the shards are complete."""
     deadline_s = time.monotonic() + limit_s
     while len(completed(checkout)) < number:
         assert process.poll() is None, process.communicate()[0]
@@ -82,7 +82,7 @@ def start(command: list[str]) -> subprocess.Popen[str]:
 
 
 def assert_merged(checkout: Checkout, said: str, of: int) -> None:
-    """Check that the last command has made one campaign of all trials."""
+    """Check that the last command has merged all trials into one campaign."""
     assert f"{of} of {of} trials done" in said, said
     campaign = checkout.campaign(NAME)
     assert not re.search("[0-9]of[0-9]", campaign.name)
@@ -91,7 +91,9 @@ def assert_merged(checkout: Checkout, said: str, of: int) -> None:
     assert not list((checkout.folder / "results").glob(".jobs-*"))
 
 
-def test_labs_run_side_by_side_and_after_an_interrupt_only_what_is_missing_runs(checkout: Checkout) -> None:
+def test_shards_run_in_two_labs_and_after_an_interrupt_only_the_missing_trials_run(
+    checkout: Checkout,
+) -> None:
     first = start(run_command(checkout, 2))
     wait_for(checkout, 2, first)
     first.send_signal(signal.SIGINT)
@@ -111,7 +113,7 @@ def test_labs_run_side_by_side_and_after_an_interrupt_only_what_is_missing_runs(
     assert re.search("^2/2  ", said, re.MULTILINE)
 
 
-def test_a_node_that_is_lost_under_slurm_costs_its_unfinished_trials_only(
+def test_a_node_that_slurm_loses_leaves_only_its_unfinished_trials_missing(
     checkout: Checkout, slurm: Cluster
 ) -> None:
     checkout.define(NAME, "{cc: [newreno, cubic]}", replicates=12)
@@ -176,7 +178,7 @@ def assert_same_within_spread(
     """Check that no valid trial of the shards differs more from the same trial of one lab than trials may vary.
 
     Trials vary between replicates: twice the range of a treatment's valid replicates in one lab is allowed.
-    A throughput may also differ by what the verdict allows the bottleneck's rate.
+    A throughput may also differ by the tolerance of the verdict for the rate of the bottleneck.
     """
     for metric, values in alone.items():
         assert shards[metric].keys() == values.keys()

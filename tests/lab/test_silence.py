@@ -19,7 +19,7 @@ from tests.lab.sshd import Sshd, children, running
 from tests.lab.test_ssh import Relay, alive, await_that, left_behind, lines_of, pid_in, run, shell_of
 
 REPOSITORY = Path(__file__).parents[2]
-SOON_S = 0.3
+SHORT_KEEPALIVE_S = 0.3
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +53,7 @@ session.close()
 """
 
 
-def test_a_frozen_controller_leaves_nothing_running_and_goes_on_when_it_is_thawed(
+def test_a_stopped_controller_leaves_no_program_running_and_continues_after_sigcont(
     sshd: Sshd, host: str, tmp_path: Path
 ) -> None:
     folder = sshd.folder
@@ -74,8 +74,8 @@ def test_a_frozen_controller_leaves_nothing_running_and_goes_on_when_it_is_thawe
     sleeps = sleeps_of(host)
     await_that(lambda: lines_of(tmp_path / "cleaned") == ["cleaned"], "the clean-up")
     await_that(lambda: not alive(own), "the script is gone")
-    await_that(lambda: not left_behind(host), "nothing in /tmp")
-    await_that(lambda: not any(map(alive, sleeps)), "nobody listens any more")
+    await_that(lambda: not left_behind(host), "no folder of a shell in /tmp")
+    await_that(lambda: not any(map(alive, sleeps)), "the listener has ended")
     controller.send_signal(signal.SIGCONT)
     said, _ = controller.communicate(timeout=60)
     assert said == (f"{host}: traffic: the connection was lost while the script ran\nagain\n")
@@ -83,17 +83,17 @@ def test_a_frozen_controller_leaves_nothing_running_and_goes_on_when_it_is_thawe
 
 
 def sleeps_of(host: str) -> set[int]:
-    """The sleeps of who listens for the controller of a host's shell."""
+    """Return the pids of the sleep processes of a shell's listener, which waits for signs of the controller."""
     (folder,) = left_behind(host)
     listener = pid_in(folder / "watch")
     return set(children(listener))
 
 
-def test_behind_a_cut_link_the_host_cleans_up_and_the_controller_knows_in_time(
+def test_after_a_cut_link_the_host_cleans_up_and_the_controller_reports_the_lost_connection(
     sshd: Sshd, host: str, tmp_path: Path
 ) -> None:
     relay = Relay(sshd.port)
-    session = Session(replace(sshd.target(host), keepalive_s=SOON_S), dialer=relay.dial)
+    session = Session(replace(sshd.target(host), keepalive_s=SHORT_KEEPALIVE_S), dialer=relay.dial)
     session.set_on_loss(f"echo cleaned >>{tmp_path}/cleaned")
     old = shell_of(session)
     relay.cut()
@@ -104,25 +104,25 @@ def test_behind_a_cut_link_the_host_cleans_up_and_the_controller_knows_in_time(
     assert run(session, "echo again").stdout == b"again\n"
     session.close()
     relay.close()
-    await_that(lambda: not left_behind(host), "nothing in /tmp")
+    await_that(lambda: not left_behind(host), "no folder of a shell in /tmp")
     assert lines_of(tmp_path / "cleaned") == ["cleaned"]
 
 
-def test_a_controller_that_waits_is_not_taken_for_gone(sshd: Sshd, host: str, tmp_path: Path) -> None:
-    session = Session(replace(sshd.target(host), keepalive_s=SOON_S))
+def test_a_controller_that_waits_for_a_long_script_is_not_treated_as_lost(
+    sshd: Sshd, host: str, tmp_path: Path
+) -> None:
+    session = Session(replace(sshd.target(host), keepalive_s=SHORT_KEEPALIVE_S))
     session.set_on_loss(f"echo cleaned >>{tmp_path}/cleaned")
     first = shell_of(session)
     assert run(session, "sleep 5; echo waited").stdout == b"waited\n"
     assert shell_of(session) == first
     session.close()
-    await_that(lambda: not left_behind(host), "nothing in /tmp")
+    await_that(lambda: not left_behind(host), "no folder of a shell in /tmp")
     assert lines_of(tmp_path / "cleaned") == []
 
 
-def test_a_host_that_stood_still_is_not_cleaned_up_when_it_goes_on(
-    sshd: Sshd, host: str, tmp_path: Path
-) -> None:
-    """As a virtual machine that was paused: its sleeps are over when it wakes, and nothing was heard."""
+def test_a_paused_host_is_not_cleaned_up_when_it_continues(sshd: Sshd, host: str, tmp_path: Path) -> None:
+    """In a virtual machine that was paused, the sleeps end when it continues, and no heartbeat has arrived meanwhile."""
     session = Session(replace(sshd.target(host), keepalive_s=1.0))
     session.set_on_loss(f"echo cleaned >>{tmp_path}/cleaned")
     shell = shell_of(session)

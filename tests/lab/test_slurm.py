@@ -1,4 +1,4 @@
-"""Commands as jobs of a real Slurm: failed jobs are named with their last lines of output."""
+"""Commands as jobs of a real Slurm: failed jobs are reported with their last lines of output."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def run_in_slurm(slurm: Cluster, results: Path, commands: list[str], *before: st
     return done.stdout
 
 
-def test_jobs_run_on_both_nodes_and_the_one_that_fails_is_named(slurm: Cluster) -> None:
+def test_jobs_run_on_both_nodes_and_a_failed_job_is_reported(slurm: Cluster) -> None:
     results = slurm.folder / "results"
     said = run_in_slurm(slurm, results, ["sleep 1", "echo no such trial; exit 3", "sleep 1"])
     assert "failed [2]" in said, said
@@ -64,8 +64,8 @@ def test_nodes_that_do_not_share_the_results_folder_are_reported(slurm: Cluster)
 
 
 @pytest.mark.proof
-def test_jobs_that_slurm_ends_or_whose_disk_is_full_are_named(slurm: Cluster) -> None:
-    """The time limit, a cancelled job, too much memory, and a full disk, beside jobs that end well."""
+def test_jobs_that_slurm_ends_or_whose_disk_is_full_are_reported(slurm: Cluster) -> None:
+    """Four jobs fail: by the time limit, a cancellation, too much memory and a full disk; two others succeed."""
     full = slurm.folder / "full"
     full.mkdir()
     subprocess.run([*slurm.inside, "mount", "-t", "tmpfs", "-o", "size=1m", "none", full], check=True)

@@ -50,18 +50,18 @@ def sshd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sshd]:
 
 @pytest.fixture
 def host() -> str:
-    """A name of its own, so that what a test leaves in /tmp can be told from everything else there."""
+    """A unique name of a host, by which a test finds its own files in /tmp."""
     return f"test-{secrets.token_hex(6)}"
 
 
 @pytest.fixture
-def kept() -> list[ScriptResult]:
+def results() -> list[ScriptResult]:
     return []
 
 
 @pytest.fixture
-def session(sshd: Sshd, host: str, kept: list[ScriptResult]) -> Iterator[Session]:
-    fresh = Session(sshd.target(host), record=kept.append)
+def session(sshd: Sshd, host: str, results: list[ScriptResult]) -> Iterator[Session]:
+    fresh = Session(sshd.target(host), record=results.append)
     yield fresh
     fresh.close()
     await_that(lambda: not left_behind(host), f"nothing of {host} in /tmp")
@@ -74,7 +74,7 @@ def run(session: Session, script: str, deadline_s: float = 30.0) -> ScriptResult
 def await_that(condition: Callable[[], object], what: str) -> None:
     until = time.monotonic() + 30
     while not condition():
-        assert time.monotonic() < until, f"waited in vain: {what}"
+        assert time.monotonic() < until, f"not in time: {what}"
         time.sleep(0.02)
 
 
@@ -94,22 +94,22 @@ def pid_in(file: Path) -> int:
     return int(file.read_text())
 
 
-# --- what comes back
+# --- results of scripts
 
 
-def test_both_outputs_and_the_exit_code_come_back_apart(session: Session) -> None:
+def test_both_outputs_and_the_exit_code_of_a_script_are_returned_separately(session: Session) -> None:
     done = session.run("echo out; echo err >&2; exit 3", step="set", deadline_s=30, check=False)
     assert (done.stdout, done.stderr, done.exit_code, done.ending) == (b"out\n", b"err\n", 3, "exit")
     assert (done.host, done.step) == (session.host, "set")
 
 
-def test_a_failed_script_raises_what_it_said(session: Session) -> None:
+def test_a_failed_script_raises_an_error_with_its_output(session: Session) -> None:
     with pytest.raises(RemoteError, match=rf"{session.host}: set: exit code 4: no such qdisc") as caught:
         session.run("echo no such qdisc >&2; exit 4", step="set", deadline_s=30)
     assert caught.value.exit_code == 4
 
 
-def test_outputs_of_any_bytes_survive(session: Session, tmp_path: Path) -> None:
+def test_outputs_with_any_bytes_are_returned_unchanged(session: Session, tmp_path: Path) -> None:
     data = bytes(range(256)) * 4096 + b"\n\nno newline at the end"
     (tmp_path / "data").write_bytes(data)
     done = run(session, f"cat {tmp_path}/data; cat {tmp_path}/data {tmp_path}/data >&2")
@@ -117,14 +117,14 @@ def test_outputs_of_any_bytes_survive(session: Session, tmp_path: Path) -> None:
     assert done.stderr == data * 2
 
 
-def test_an_output_up_to_the_limit_comes_back_whole_and_a_larger_one_is_refused(
-    session: Session, kept: list[ScriptResult]
+def test_an_output_up_to_the_limit_is_returned_and_a_larger_one_is_refused(
+    session: Session, results: list[ScriptResult]
 ) -> None:
     done = run(session, f"head -c {OUTPUT_LIMIT_BYTES} /dev/zero")
     assert done.stdout == bytes(OUTPUT_LIMIT_BYTES)
     with pytest.raises(TestbedError, match=f"too much output; a script may print {OUTPUT_LIMIT_BYTES} bytes"):
         run(session, f"head -c {3 * OUTPUT_LIMIT_BYTES} /dev/zero >&2")
-    assert len(kept[-1].stderr) == OUTPUT_LIMIT_BYTES + 1
+    assert len(results[-1].stderr) == OUTPUT_LIMIT_BYTES + 1
     assert run(session, "echo fine").stdout == b"fine\n"
 
 
@@ -141,8 +141,8 @@ HOSTILE = {
     "closes its outputs": "echo before; exec >&- 2>&-; echo after",
     "exits early": "echo out; exit 0; echo not reached",
     "sets traps and options": "set -eu; trap 'echo trapped' EXIT; false; echo not reached",
-    "redefines the shell's words": "read() { :; }; printf() { :; }; d=/; samovar_run() { :; }; echo words",
-    "writes like a frame": "printf '\\nsamovar-0123456789abcdef0123456789abcdef 0 1 2\\n'",
+    "redefines functions of the session's shell": "read() { :; }; printf() { :; }; d=/; samovar_run() { :; }; echo words",
+    "prints a line like the end of a result": "printf '\\nsamovar-0123456789abcdef0123456789abcdef 0 1 2\\n'",
     "has no newline at its end": "echo last",
     "has carriage returns and other bytes": "echo '\r\n\t\x01\x7f ü €  \U0001f375'",
     "is empty": "",
@@ -151,13 +151,13 @@ HOSTILE = {
     "ends in a backslash": "echo slash \\",
     "kills itself": "kill -KILL $$",
     "ends its process group on exit": "trap 'trap - TERM; kill -TERM 0' EXIT; echo out",
-    "is not shell": "if then ((( ' fi",
-    "leaves a child that writes on": "(while sleep 0.01; do echo noise; done) & echo $!",
+    "has a syntax error": "if then ((( ' fi",
+    "leaves a child that keeps writing": "(while sleep 0.01; do echo noise; done) & echo $!",
 }
 
 
 @pytest.mark.parametrize("script", HOSTILE.values(), ids=HOSTILE.keys())
-def test_a_script_does_what_sh_would_do_with_it_and_the_next_one_is_not_touched(
+def test_a_script_has_the_result_that_it_has_in_sh_and_does_not_affect_the_next_one(
     session: Session, tmp_path: Path, script: str
 ) -> None:
     (tmp_path / "script").write_text(script, newline="")
@@ -187,7 +187,9 @@ def test_a_nul_byte_in_a_script_is_refused(session: Session) -> None:
     assert run(session, "echo next").stdout == b"next\n"
 
 
-def test_scripts_share_nothing_but_the_host(session: Session) -> None:
+def test_a_script_does_not_inherit_the_folder_variables_or_options_of_an_earlier_one(
+    session: Session,
+) -> None:
     run(session, "cd /usr; export LEFT=1; set -f; ulimit -n 10; umask 0")
     done = run(session, 'echo "${LEFT-unset} $PWD $(umask) $-"')
     assert "unset" in done.text
@@ -195,7 +197,7 @@ def test_scripts_share_nothing_but_the_host(session: Session) -> None:
 
 
 def test_every_run_is_recorded_with_its_script_times_and_ending(
-    session: Session, kept: list[ScriptResult]
+    session: Session, results: list[ScriptResult]
 ) -> None:
     before_s = time.time()
     run(session, "sleep 0.2; echo out")
@@ -203,16 +205,16 @@ def test_every_run_is_recorded_with_its_script_times_and_ending(
         run(session, "exit 9")
     with pytest.raises(DeadlineError):
         run(session, "echo begun; sleep 60", deadline_s=0.5)
-    assert [(done.ending, done.exit_code) for done in kept] == [
+    assert [(done.ending, done.exit_code) for done in results] == [
         ("exit", 0),
         ("exit", 9),
         ("deadline", NOT_ENDED),
     ]
-    first, _, last = kept
+    first, _, last = results
     assert first.script == "sleep 0.2; echo out"
     assert before_s <= first.t_start_s <= time.time()
     assert first.seconds >= 0.2
-    assert last.stdout == b"begun\n", "what it wrote before it was ended is evidence"
+    assert last.stdout == b"begun\n", "output before the deadline is recorded"
 
 
 def test_many_runs_leave_a_bounded_number_of_files_on_the_host(session: Session) -> None:
@@ -224,7 +226,7 @@ def test_many_runs_leave_a_bounded_number_of_files_on_the_host(session: Session)
 # --- deadlines
 
 
-def test_a_deadline_ends_the_scripts_processes_and_only_those(session: Session, tmp_path: Path) -> None:
+def test_a_deadline_ends_the_processes_of_its_script_and_no_others(session: Session, tmp_path: Path) -> None:
     run(session, f"sleep 600 & echo $! >{tmp_path}/earlier")
     with pytest.raises(DeadlineError, match=f"{session.host}: test: no answer within 1 s"):
         run(
@@ -239,7 +241,9 @@ def test_a_deadline_ends_the_scripts_processes_and_only_those(session: Session, 
     assert run(session, f"kill {earlier}; echo usable").stdout == b"usable\n"
 
 
-def test_a_deadline_reaches_what_left_the_scripts_process_group(session: Session, tmp_path: Path) -> None:
+def test_a_deadline_also_ends_processes_that_left_the_process_group_of_the_script(
+    session: Session, tmp_path: Path
+) -> None:
     daemon = f"(setsid sh -c 'echo $$ >{tmp_path}/daemon; exec sleep 600' &)"
     with pytest.raises(DeadlineError):
         run(session, f"{daemon}; sleep 600", deadline_s=1)
@@ -257,25 +261,25 @@ def test_a_script_that_ignores_signals_is_ended_too(session: Session, tmp_path: 
     assert run(session, "echo usable").stdout == b"usable\n"
 
 
-def test_a_host_that_stands_still_misses_the_deadline_and_is_used_again_when_it_goes_on(
-    sshd: Sshd, host: str, kept: list[ScriptResult], tmp_path: Path
+def test_a_stopped_shell_misses_the_deadline_and_the_next_script_runs_in_a_new_shell(
+    sshd: Sshd, host: str, results: list[ScriptResult], tmp_path: Path
 ) -> None:
-    session = Session(sshd.target(host), record=kept.append)
+    session = Session(sshd.target(host), record=results.append)
     shell = shell_of(session)
     os.kill(shell, signal.SIGSTOP)
     with pytest.raises(DeadlineError):
         run(session, "echo never", deadline_s=0.5)
-    assert kept[-1].ending == "deadline"
+    assert results[-1].ending == "deadline"
     assert run(session, "echo again").stdout == b"again\n"
-    await_that(lambda: not alive(shell), "the shell that stood still is gone")
+    await_that(lambda: not alive(shell), "the stopped shell is gone")
     session.close()
-    await_that(lambda: not left_behind(host), "nothing in /tmp")
+    await_that(lambda: not left_behind(host), "no folder of a shell in /tmp")
 
 
 # --- interruption
 
 
-def under_way(work: Callable[[], object]) -> Future[object]:
+def in_background(work: Callable[[], object]) -> Future[object]:
     future: Future[object] = Future()
 
     def do() -> None:
@@ -288,16 +292,16 @@ def under_way(work: Callable[[], object]) -> Future[object]:
     return future
 
 
-def test_an_interrupted_script_is_ended_and_recorded_and_the_session_is_free(
-    session: Session, kept: list[ScriptResult], tmp_path: Path
+def test_an_interrupted_script_is_ended_and_recorded_and_the_session_can_be_used_again(
+    session: Session, results: list[ScriptResult], tmp_path: Path
 ) -> None:
-    doing = under_way(lambda: run(session, f"echo $$ >{tmp_path}/own; sleep 600", deadline_s=900))
+    doing = in_background(lambda: run(session, f"echo $$ >{tmp_path}/own; sleep 600", deadline_s=900))
     own = pid_in(tmp_path / "own")
     session.interrupt()
     with pytest.raises(TestbedError, match=f"{session.host}: test: interrupted"):
         doing.result(30)
     assert not alive(own)
-    assert (kept[-1].ending, kept[-1].exit_code) == ("interrupted", NOT_ENDED)
+    assert (results[-1].ending, results[-1].exit_code) == ("interrupted", NOT_ENDED)
     assert run(session, "echo free").stdout == b"free\n"
 
 
@@ -309,8 +313,8 @@ def test_interrupting_an_idle_session_changes_nothing(session: Session) -> None:
 
 
 def test_an_interrupted_transfer_ends(session: Session, tmp_path: Path) -> None:
-    file = wanted(bytes(100_000_000), tmp_path / "remote", tmp_path / "trial" / "local")
-    doing = under_way(lambda: session.fetch_all([file]))
+    file = remote_file(bytes(100_000_000), tmp_path / "remote", tmp_path / "trial" / "local")
+    doing = in_background(lambda: session.fetch_all([file]))
     await_that(lambda: (tmp_path / "trial" / "local.part").exists(), "the transfer has begun")
     session.interrupt()
     with pytest.raises(TestbedError, match=f"{session.host}: fetch: interrupted"):
@@ -339,7 +343,7 @@ with Sessions(targets) as sessions:
 """
 
 
-def test_ctrl_c_while_hosts_work_leaves_them_idle_and_usable(sshd: Sshd, host: str) -> None:
+def test_ctrl_c_while_scripts_run_leaves_the_hosts_idle_and_usable(sshd: Sshd, host: str) -> None:
     arguments = [str(sshd.folder), str(sshd.port), sshd.target().user, host]
     controller = subprocess.Popen(
         [sys.executable, "-c", CTRL_C, *arguments], stdout=subprocess.PIPE, cwd=REPOSITORY, text=True
@@ -349,45 +353,47 @@ def test_ctrl_c_while_hosts_work_leaves_them_idle_and_usable(sshd: Sshd, host: s
     said, _ = controller.communicate(timeout=60)
     assert (said, controller.returncode) == ("['swept\\n']\n", 0)
     assert not any(map(alive, pids))
-    await_that(lambda: not left_behind(f"{host}-*"), "nothing in /tmp")
+    await_that(lambda: not left_behind(f"{host}-*"), "no folder of a shell in /tmp")
 
 
-# --- losses
+# --- lost connections
 
 
 def shell_of(session: Session) -> int:
-    """The process of a session's one shell."""
+    """Return the pid of a session's only shell."""
     session.open()
     (folder,) = left_behind(session.host)
     return int((folder / "pid").read_text())
 
 
 def serving(session: Session) -> int:
-    """The sshd process that holds a session's connection: the parent of its shell."""
+    """Return the pid of the sshd process of a session's connection: the parent of the session's shell."""
     return int(Path(f"/proc/{shell_of(session)}/stat").read_text().rpartition(")")[2].split()[1])
 
 
-def test_a_connection_that_breaks_ends_the_script_runs_the_clean_up_and_is_made_anew(
-    session: Session, kept: list[ScriptResult], tmp_path: Path
+def test_a_lost_connection_ends_the_script_and_runs_the_clean_up_before_the_next_connection(
+    session: Session, results: list[ScriptResult], tmp_path: Path
 ) -> None:
     session.set_on_loss(f"sleep 0.5; echo cleaned >>{tmp_path}/cleaned")
     connection = serving(session)
     run(session, f"(while [ ! -e {tmp_path}/own ]; do sleep 0.05; done; kill -KILL {connection}) & :")
     with pytest.raises(TestbedError, match=rf"{session.host}: test: the connection was lost"):
         run(session, f"echo $$ >{tmp_path}/own; sleep 600")
-    assert (kept[-1].ending, kept[-1].exit_code) == ("lost", NOT_ENDED)
+    assert (results[-1].ending, results[-1].exit_code) == ("lost", NOT_ENDED)
     done = run(session, f"cat {tmp_path}/cleaned")
-    assert done.stdout == b"cleaned\n", "what the lost shell had to do is done before the next script"
+    assert done.stdout == b"cleaned\n", "the clean-up of the lost shell ends before the next script runs"
     assert not alive(pid_in(tmp_path / "own"))
 
 
-def test_a_clean_up_is_kept_over_a_new_connection(session: Session, tmp_path: Path) -> None:
+def test_a_clean_up_is_set_again_on_a_new_connection(session: Session, tmp_path: Path) -> None:
     session.set_on_loss(f"echo cleaned >>{tmp_path}/cleaned")
     for count in (1, 2):
         os.kill(serving(session), signal.SIGKILL)
         await_that(lambda: lines_of(tmp_path / "cleaned"), f"clean-up {count}")
         (tmp_path / "cleaned").unlink()
-        with pytest.raises(TestbedError, match="the connection was lost"):  # said once, and then made anew
+        with pytest.raises(
+            TestbedError, match="the connection was lost"
+        ):  # reported once; the next script makes a new connection
             run(session, "echo not run")
         assert run(session, "echo again").stdout == b"again\n"
 
@@ -397,24 +403,24 @@ def lines_of(file: Path) -> list[str]:
 
 
 class Relay:
-    """The control network: carries bytes to sshd until it is cut, of which neither end is told."""
+    """A simulated control network: it carries bytes to sshd until it is cut, which neither end notices."""
 
     def __init__(self, port: int) -> None:
         self._port = port
-        self._standing: set[socket.socket] = set()
+        self._connected: set[socket.socket] = set()
         self._held: list[socket.socket] = []
 
     def dial(self, address: str, port: int) -> socket.socket:
         ours, theirs = socket.socketpair()
         far = socket.create_connection(("127.0.0.1", self._port))
         self._held += [theirs, far]
-        self._standing |= {theirs, far}
+        self._connected |= {theirs, far}
         for source, sink in ((theirs, far), (far, theirs)):
             threading.Thread(target=self._carry, args=(source, sink), daemon=True).start()
         return ours
 
     def cut(self) -> None:
-        self._standing.clear()
+        self._connected.clear()
 
     def close(self) -> None:
         for end in self._held:
@@ -425,14 +431,16 @@ class Relay:
     def _carry(self, source: socket.socket, sink: socket.socket) -> None:
         with suppress(OSError):
             while data := source.recv(65536):
-                if source in self._standing:
+                if source in self._connected:
                     sink.sendall(data)
-            if source in self._standing:
+            if source in self._connected:
                 sink.shutdown(socket.SHUT_WR)
 
 
-def test_a_lost_shell_that_does_not_know_it_is_succeeded(sshd: Sshd, host: str, tmp_path: Path) -> None:
-    """As after a cut of the control network: the host still holds the old connection open."""
+def test_a_new_connection_replaces_a_shell_that_has_not_noticed_the_cut(
+    sshd: Sshd, host: str, tmp_path: Path
+) -> None:
+    """After a cut of the control network, the host still has the old connection open."""
     relay = Relay(sshd.port)
     session = Session(replace(sshd.target(host)), dialer=relay.dial)
     session.set_on_loss(f"echo cleaned >>{tmp_path}/cleaned")
@@ -446,7 +454,7 @@ def test_a_lost_shell_that_does_not_know_it_is_succeeded(sshd: Sshd, host: str, 
     assert not alive(old)
     session.close()
     relay.close()
-    await_that(lambda: not left_behind(host), "nothing in /tmp")
+    await_that(lambda: not left_behind(host), "no folder of a shell in /tmp")
 
 
 CONTROLLER = """
@@ -479,10 +487,10 @@ def test_a_killed_controller_leaves_nothing_running(sshd: Sshd, host: str, tmp_p
     controller.wait()
     await_that(lambda: lines_of(tmp_path / "cleaned") == ["cleaned"], "the clean-up")
     await_that(lambda: not alive(own) and not alive(left), "no process left")
-    await_that(lambda: not left_behind(host), "nothing in /tmp")
+    await_that(lambda: not left_behind(host), "no folder of a shell in /tmp")
 
 
-def test_a_clean_up_outlives_the_hang_up_of_its_session(sshd: Sshd, host: str, tmp_path: Path) -> None:
+def test_a_clean_up_is_not_ended_by_sighup(sshd: Sshd, host: str, tmp_path: Path) -> None:
     session = Session(sshd.target(host))
     session.set_on_loss(f"echo $$ >{tmp_path}/begun; sleep 0.5; echo cleaned >{tmp_path}/cleaned")
     shell = shell_of(session)
@@ -492,10 +500,10 @@ def test_a_clean_up_outlives_the_hang_up_of_its_session(sshd: Sshd, host: str, t
     for pid in (shell, begun):
         os.kill(pid, signal.SIGHUP)
     await_that(lambda: lines_of(tmp_path / "cleaned") == ["cleaned"], "the clean-up")
-    await_that(lambda: not left_behind(host), "nothing in /tmp")
+    await_that(lambda: not left_behind(host), "no folder of a shell in /tmp")
 
 
-def test_another_controller_begins_when_the_clean_up_after_the_first_has_ended(
+def test_the_script_of_another_controller_waits_for_the_clean_up_after_the_first(
     sshd: Sshd, host: str, tmp_path: Path
 ) -> None:
     first, second = Session(sshd.target(host)), Session(sshd.target(host))
@@ -504,10 +512,10 @@ def test_another_controller_begins_when_the_clean_up_after_the_first_has_ended(
     pid_in(tmp_path / "begun")
     assert run(second, f"cat {tmp_path}/cleaned").stdout == b"cleaned\n"
     second.close()
-    await_that(lambda: not left_behind(host), "nothing in /tmp")
+    await_that(lambda: not left_behind(host), "no folder of a shell in /tmp")
 
 
-def test_a_clean_up_that_fails_leaves_what_it_said_and_holds_nobody_up(
+def test_a_failed_clean_up_leaves_its_log_and_does_not_block_the_next_controller(
     sshd: Sshd, host: str, tmp_path: Path
 ) -> None:
     first, second = Session(sshd.target(host)), Session(sshd.target(host))
@@ -522,17 +530,19 @@ def test_a_clean_up_that_fails_leaves_what_it_said_and_holds_nobody_up(
     assert not left_behind(host)
 
 
-def test_good_bye_and_a_clean_up_taken_back_run_nothing(sshd: Sshd, host: str, tmp_path: Path) -> None:
+def test_no_clean_up_runs_after_a_session_was_closed_or_its_clean_up_was_removed(
+    sshd: Sshd, host: str, tmp_path: Path
+) -> None:
     session = Session(sshd.target(host))
     session.set_on_loss(f"echo cleaned >>{tmp_path}/cleaned")
     session.close()
     session.set_on_loss(None)
     os.kill(serving(session), signal.SIGKILL)
-    await_that(lambda: not left_behind(host), "nothing in /tmp")
+    await_that(lambda: not left_behind(host), "no folder of a shell in /tmp")
     assert lines_of(tmp_path / "cleaned") == []
 
 
-# --- refusals
+# --- refused connections
 
 
 def refusal(session: Session) -> str:
@@ -582,12 +592,14 @@ def test_lines_of_known_hosts_that_cannot_be_parsed_are_skipped(sshd: Sshd, tmp_
     assert "its host key is not known" in refusal(Session(replace(sshd.target("src"), known_hosts=known)))
 
 
-def test_a_refused_key_is_named(sshd: Sshd) -> None:
-    stranger = sshd.target_with_unknown_key()
-    assert f"authentication refused; keys offered: {stranger.key}" in refusal(Session(stranger))
+def test_a_refused_login_key_is_reported_with_its_path(sshd: Sshd) -> None:
+    target = sshd.target_with_unknown_key()
+    assert f"authentication refused; keys offered: {target.key}" in refusal(Session(target))
 
 
-def test_a_missing_or_encrypted_key_or_a_missing_known_hosts_is_named(sshd: Sshd, tmp_path: Path) -> None:
+def test_a_missing_or_encrypted_key_and_a_missing_known_hosts_file_are_reported(
+    sshd: Sshd, tmp_path: Path
+) -> None:
     gone, encrypted = tmp_path / "gone", tmp_path / "encrypted"
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "secret", "-f", encrypted], check=True)
     assert f"no key file {gone}" in refusal(Session(replace(sshd.target(), key=gone)))
@@ -598,7 +610,7 @@ def test_a_missing_or_encrypted_key_or_a_missing_known_hosts_is_named(sshd: Sshd
 
 
 @pytest.mark.parametrize("kind", ["none", "public", "empty", "binary", "truncated", "damaged", "folder"])
-def test_an_unusable_key_is_reported_and_the_power_of_its_host_is_not_switched(
+def test_an_unusable_login_key_is_reported_and_its_host_is_not_power_cycled(
     sshd: Sshd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -632,7 +644,7 @@ def test_an_unusable_key_is_reported_and_the_power_of_its_host_is_not_switched(
     await_that(lambda: set(sshd.connection_pids()) <= set(before), "no connection left")
 
 
-def test_a_host_that_does_not_answer_is_named_with_a_hint(sshd: Sshd) -> None:
+def test_a_host_that_does_not_answer_is_reported_with_a_hint(sshd: Sshd) -> None:
     hint = "is the lab up? `fab lab.up`"
     port = free_port()
     nobody = replace(sshd.target("src"), port=port, hint=hint)
@@ -641,7 +653,7 @@ def test_a_host_that_does_not_answer_is_named_with_a_hint(sshd: Sshd) -> None:
     assert said.endswith(f"; {hint}")
 
 
-def test_a_dialer_that_finds_no_way_is_no_answer(sshd: Sshd) -> None:
+def test_an_error_of_the_dialer_is_reported_as_a_host_that_does_not_answer(sshd: Sshd) -> None:
     def dial(address: str, port: int) -> socket.socket:
         raise LabError("lab: no route")
 
@@ -649,7 +661,7 @@ def test_a_dialer_that_finds_no_way_is_no_answer(sshd: Sshd) -> None:
     assert said.endswith("within 5 s (lab: no route); is the lab up?")
 
 
-def test_a_host_that_accepts_and_says_nothing_is_given_up_in_time(sshd: Sshd) -> None:
+def test_a_host_that_accepts_a_connection_and_sends_nothing_is_an_error_after_the_timeout(sshd: Sshd) -> None:
     with socket.create_server(("127.0.0.1", 0)) as mute:
         target = replace(sshd.target("src"), port=mute.getsockname()[1], connect_timeout_s=0.5)
         with pytest.raises(UnreachableError, match=r"src: no answer at 127.0.0.1:\d+ within 0.5 s"):
@@ -685,7 +697,7 @@ def test_a_connection_that_is_reset_while_a_channel_is_opened_is_lost(sshd: Sshd
     connection.close()
 
 
-def test_a_host_that_answers_no_request_for_a_shell_is_given_up_but_not_taken_for_switched_off(
+def test_a_host_that_does_not_answer_a_request_for_a_shell_is_lost_but_not_unreachable(
     sshd: Sshd, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     earlier = sshd.connection_pids()
@@ -714,28 +726,30 @@ def test_a_host_that_answers_no_request_for_a_shell_is_given_up_but_not_taken_fo
     connection.close()
 
 
-def test_a_name_that_does_not_resolve_is_said_to_be_so(sshd: Sshd) -> None:
+def test_a_host_name_that_does_not_resolve_is_reported(sshd: Sshd) -> None:
     assert "no such name" in refusal(Session(replace(sshd.target("src"), address="no-such-host.invalid")))
 
 
-def test_no_secret_is_kept_with_a_run(session: Session, sshd: Sshd, kept: list[ScriptResult]) -> None:
+def test_the_login_key_is_not_in_the_recorded_results(
+    session: Session, sshd: Sshd, results: list[ScriptResult]
+) -> None:
     run(session, "env; ps -eo args; ls /tmp")
     secret = (sshd.folder / "user_key").read_text().splitlines()[1]
-    assert secret not in repr(kept)
+    assert secret not in repr(results)
 
 
 # --- files
 
 
-def wanted(data: bytes, remote: Path, local: Path) -> RemoteFile:
+def remote_file(data: bytes, remote: Path, local: Path) -> RemoteFile:
     remote.write_bytes(data)
     return RemoteFile(str(remote), local, hashlib.sha256(data).hexdigest(), len(data))
 
 
-def test_fetched_files_are_what_the_host_has(session: Session, tmp_path: Path) -> None:
+def test_fetched_files_equal_the_files_on_the_host(session: Session, tmp_path: Path) -> None:
     contents = [b"", b"small\n", os.urandom(5_000_000), os.urandom(32768)]
     files = [
-        wanted(data, tmp_path / f"remote-{n}", tmp_path / "trial" / "traces" / f"{n}.gz")
+        remote_file(data, tmp_path / f"remote-{n}", tmp_path / "trial" / "traces" / f"{n}.gz")
         for n, data in enumerate(contents)
     ]
     session.fetch_all(files)
@@ -749,11 +763,11 @@ def test_fetched_files_are_what_the_host_has(session: Session, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("change", ["a bit", "shorter", "longer"])
-def test_a_file_that_is_not_what_the_host_said_is_refused(
+def test_a_file_whose_size_or_checksum_is_not_the_expected_one_is_refused(
     session: Session, tmp_path: Path, change: str
 ) -> None:
     data = os.urandom(200_000)
-    file = wanted(data, tmp_path / "remote", tmp_path / "trial" / "local")
+    file = remote_file(data, tmp_path / "remote", tmp_path / "trial" / "local")
     changed = {"a bit": data[:-1] + bytes([data[-1] ^ 1]), "shorter": data[:-1], "longer": data + b"x"}
     (tmp_path / "remote").write_bytes(changed[change])
     with pytest.raises(TestbedError, match=r"remote: received \d+ bytes with SHA-256"):
@@ -762,7 +776,7 @@ def test_a_file_that_is_not_what_the_host_said_is_refused(
     assert run(session, "echo usable").stdout == b"usable\n"
 
 
-def test_a_file_that_is_not_there_is_named(session: Session, tmp_path: Path) -> None:
+def test_a_missing_file_is_reported_with_its_path(session: Session, tmp_path: Path) -> None:
     with pytest.raises(
         TestbedError, match=rf"{session.host}: {tmp_path}/gone: cannot be copied.*No such file"
     ):
@@ -770,8 +784,8 @@ def test_a_file_that_is_not_there_is_named(session: Session, tmp_path: Path) -> 
     assert not (tmp_path / "local").exists()
 
 
-def test_a_host_that_stands_still_in_a_transfer_misses_the_deadline(session: Session, tmp_path: Path) -> None:
-    file = wanted(os.urandom(100_000), tmp_path / "remote", tmp_path / "local")
+def test_a_transfer_from_a_stopped_sshd_misses_the_deadline(session: Session, tmp_path: Path) -> None:
+    file = remote_file(os.urandom(100_000), tmp_path / "remote", tmp_path / "local")
     session.fetch_all([file])
     connection = serving(session)
     os.kill(connection, signal.SIGSTOP)
@@ -786,18 +800,20 @@ def test_a_host_that_stands_still_in_a_transfer_misses_the_deadline(session: Ses
     session.fetch_all([replace(file, local=tmp_path / "again")])
 
 
-def test_an_sftp_server_that_says_nothing_misses_the_deadline(tmp_path: Path, host: str) -> None:
+def test_a_transfer_from_an_sftp_server_that_sends_nothing_misses_the_deadline(
+    tmp_path: Path, host: str
+) -> None:
     with running(tmp_path, sftp="cat >/dev/null") as mute:
         session = Session(mute.target(host))
         shell = shell_of(session)
-        assert under_way(lambda: session.peek(f"{tmp_path}/log", timeout_s=0.5)).result(30) is None
-        assert shell_of(session) == shell, "a script that runs meanwhile is not disturbed"
+        assert in_background(lambda: session.peek(f"{tmp_path}/log", timeout_s=0.5)).result(30) is None
+        assert shell_of(session) == shell, "the failed transfer does not affect the shell"
         file = RemoteFile(f"{tmp_path}/log", tmp_path / "local", "0" * 64, 1)
         with pytest.raises(DeadlineError, match=f"{host}: fetch: no answer within 1 s"):
-            under_way(lambda: session.fetch_all([file], deadline_s=1)).result(30)
+            in_background(lambda: session.fetch_all([file], deadline_s=1)).result(30)
         assert run(session, "echo usable").stdout == b"usable\n"
         session.close()
-        await_that(lambda: not left_behind(host), "nothing in /tmp")
+        await_that(lambda: not left_behind(host), "no folder of a shell in /tmp")
 
 
 def test_a_login_shell_that_prints_before_sftp_begins_is_reported(tmp_path: Path, host: str) -> None:
@@ -809,14 +825,14 @@ def test_a_login_shell_that_prints_before_sftp_begins_is_reported(tmp_path: Path
         with pytest.raises(
             TestbedError, match=f"{host}: .*Garbage packet received.*; a login shell may print nothing"
         ):
-            under_way(lambda: session.fetch_all([file], deadline_s=5)).result(60)
+            in_background(lambda: session.fetch_all([file], deadline_s=5)).result(60)
         session.close()
 
 
 # --- all hosts
 
 
-def test_hosts_work_at_the_same_time(sshd: Sshd, host: str, tmp_path: Path) -> None:
+def test_scripts_run_on_several_hosts_at_the_same_time(sshd: Sshd, host: str, tmp_path: Path) -> None:
     targets = [sshd.target(f"{host}-{n}") for n in range(3)]
     meet = f"cd {tmp_path}; : >met-$$; until [ $(ls | grep -c met) = 3 ]; do sleep 0.05; done; echo $$"
     with Sessions(targets) as sessions:
@@ -824,10 +840,10 @@ def test_hosts_work_at_the_same_time(sshd: Sshd, host: str, tmp_path: Path) -> N
         assert list(done) == [target.host for target in targets]
         assert len(set(done.values())) == 3
         assert list(sessions.map(lambda session: session.host, hosts=[f"{host}-1"])) == [f"{host}-1"]
-    await_that(lambda: not left_behind(f"{host}-*"), "nothing in /tmp")
+    await_that(lambda: not left_behind(f"{host}-*"), "no folder of a shell in /tmp")
 
 
-def test_what_fails_on_each_host_is_reported_for_each(sshd: Sshd, host: str) -> None:
+def test_failures_on_several_hosts_are_reported_by_host(sshd: Sshd, host: str) -> None:
     def fail(session: Session) -> None:
         if session.host != f"{host}-1":
             run(session, f"echo {session.host} says no; exit 5")
@@ -843,24 +859,24 @@ def test_what_fails_on_each_host_is_reported_for_each(sshd: Sshd, host: str) -> 
 
 def test_one_host_that_cannot_be_reached_leaves_no_connection_to_the_others(sshd: Sshd, host: str) -> None:
     before = sshd.connection_pids()
-    with pytest.raises(UnreachableError, match="far: no answer"):  # noqa: SIM117 - entering is what fails
+    with pytest.raises(UnreachableError, match="far: no answer"):  # noqa: SIM117 - the context fails when it is entered
         with Sessions([sshd.target(host), replace(sshd.target("far"), port=free_port())]):
             pytest.fail("entered")
     await_that(lambda: set(sshd.connection_pids()) <= set(before), "no connection left")
     assert not left_behind(host)
 
 
-def test_a_host_that_the_testbed_does_not_have_is_said_to_be_so(sshd: Sshd) -> None:
+def test_an_unknown_host_is_reported_with_the_known_hosts(sshd: Sshd) -> None:
     with pytest.raises(TestbedError, match="scr: unknown host; known: src, dst"):
         Sessions([sshd.target("src"), sshd.target("dst")])["scr"]
 
 
-# --- other hosts
+# --- another shell
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="puts another /bin/sh into a mount namespace")
-def test_another_posix_shell_does_as_well(tmp_path: Path, host: str) -> None:
-    """Bash called as sh, to see that nothing hangs on dash."""
+def test_a_host_whose_sh_is_bash_works_like_one_with_dash(tmp_path: Path, host: str) -> None:
+    """The scripts of sessions must not depend on dash."""
     with running(tmp_path, shell="/bin/bash") as other:
         session = Session(other.target(host))
         assert run(session, "echo $BASH_VERSION").text[0].isdigit()
@@ -872,4 +888,4 @@ def test_another_posix_shell_does_as_well(tmp_path: Path, host: str) -> None:
         session.set_on_loss(f"echo cleaned >{tmp_path}/cleaned")
         os.kill(serving(session), signal.SIGKILL)
         await_that(lambda: lines_of(tmp_path / "cleaned") == ["cleaned"], "the clean-up")
-        await_that(lambda: not left_behind(host), "nothing in /tmp")
+        await_that(lambda: not left_behind(host), "no folder of a shell in /tmp")

@@ -29,14 +29,14 @@ ADDRESS = {
     for side, hosts in ((10, LEFT), (11, RIGHT))
     for i, host in enumerate(hosts)
 }
-UNTRIED = {"nttcp"}
-"""Debian has no package of it."""
+UNTESTED = {"nttcp"}
+"""Generators that are not tested, because Debian has no package of them."""
 RATED = {
     "iperf3-udp": {"rate": "400kbit"},
     "iperf-udp": {"rate": "400kbit"},
     "nuttcp-udp": {"rate": "400kbit"},
 }
-GIVEN: Mapping[str, Mapping[str, str]] = {
+PARAMETERS: Mapping[str, Mapping[str, str]] = {
     **RATED,
     "ping": {"interval": "100ms", "length": "3000B"},
     "scp": {"limit": "2Mbit"},
@@ -46,18 +46,18 @@ GIVEN: Mapping[str, Mapping[str, str]] = {
     "command": {"run": "exec iperf3 -c $TO -p $PORT -t $DURATION_S -b 1M", "serve": "exec iperf3 -s -p $PORT", "listens": "yes"},
 }  # fmt: skip
 SLOW = {"scp": 8.0}
-"""Where an SSH connection takes long to begin, all hosts being one processor."""
+"""Longer durations in seconds: all hosts share one processor, so an SSH connection takes long to start."""
 SIZED = {"iperf3", "iperf", "nuttcp"}
 
 
-def flow(label: str, generator: str, ends: tuple[str, str], port: int, **given: Any) -> FlowPlan:
-    """Plan a flow of two seconds, or of what is given."""
+def flow(label: str, generator: str, ends: tuple[str, str], port: int, **changes: Any) -> FlowPlan:
+    """Plan a flow of two seconds with these changes."""
     values = {
         "start_s": 0.0,
         "duration_s": 2.0,
         "size_bytes": None,
-        "parameters": GIVEN.get(generator, {}),
-        **given,
+        "parameters": PARAMETERS.get(generator, {}),
+        **changes,
     }
     return FlowPlan(
         label=label,
@@ -72,27 +72,29 @@ def flow(label: str, generator: str, ends: tuple[str, str], port: int, **given: 
 
 
 @dataclass
-class Ran:
-    """A trial that was run: what came of it, its manifest, its folder."""
+class FinishedTrial:
+    """A trial that was run: its result, its manifest and its folder."""
 
-    finished: TrialResult
+    result: TrialResult
     manifest: Mapping[str, Any]
     folder: Path
 
     def bytes_by_port(self, host: str) -> dict[int, int]:
-        """Count the IP bytes that a host's capture saw between testbed addresses, by either port."""
+        """Return the IP bytes in a host's capture by port, which is that of either end."""
         return _bytes_by_port(self.folder / "traces" / f"{host}-eth1.pcap.gz")
 
 
 class Dumbbell:
-    """The dumbbell, connected to."""
+    """The lab of the testbed `dumbbell`, with a session to each host."""
 
     def __init__(self, checkout: Checkout, sessions: Sessions) -> None:
         self.checkout, self.sessions, self.count = checkout, sessions, 0
         self.events: list[Event] = []
 
-    def run(self, *flows: FlowPlan, captures: tuple[str, ...] = (), stop: StopPlan | None = None) -> Ran:
-        """Run a trial of nothing but traffic."""
+    def run(
+        self, *flows: FlowPlan, captures: tuple[str, ...] = (), stop: StopPlan | None = None
+    ) -> FinishedTrial:
+        """Run a trial of these flows, without a path and without settings."""
         self.count += 1
         trial = Trial(
             id=f"trial-{self.count}", part="main", treatment={}, replicate=1, block=1, source=resolved(flows, captures, stop)
@@ -103,19 +105,19 @@ class Dumbbell:
         who = (campaign, self.sessions, catalogue)
         context = CampaignContext(*who, lambda *_, **__: None, self.events.append, policy=LENIENT)
         boot_settings = BootSettings(context, _no_trial)
-        finished = TrialRun(context, trial, 1, boot_settings, Calibration(context)).run()
+        result = TrialRun(context, trial, 1, boot_settings, Calibration(context)).run()
         folder = next(
             path for name in ("trials", "in-progress") if (path := campaign / name / trial.id).exists()
         )
-        return Ran(finished, json.loads((folder / "manifest.json").read_bytes()), folder)
+        return FinishedTrial(result, json.loads((folder / "manifest.json").read_bytes()), folder)
 
 
 def _no_trial(id_: str) -> TrialScripts:
-    raise AssertionError(f"nothing lasts over trial {id_}")
+    raise AssertionError(f"trial {id_} has no boot settings")
 
 
 def resolved(flows: tuple[FlowPlan, ...], captures: tuple[str, ...], stop: StopPlan | None) -> Resolved:
-    """Plan hosts on which nothing is set but what every host is."""
+    """Plan a trial of these flows, without a path and without settings of its hosts."""
     roles = dict.fromkeys(LEFT, "sender") | dict.fromkeys(RIGHT, "receiver")
     used = {host for flow in flows for host in (flow.from_host, flow.to_host)}
     return Resolved(
@@ -169,9 +171,9 @@ def dumbbell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dumbbell]:
 
 
 @pytest.fixture(scope="module")
-def generators(dumbbell: Dumbbell) -> Ran:
-    """A trial in which every generator there is sends from src1 to dst1."""
-    names = sorted(dumbbell_generators() - UNTRIED)
+def generators(dumbbell: Dumbbell) -> FinishedTrial:
+    """A trial in which every tested generator sends from src1 to dst1."""
+    names = sorted(dumbbell_generators() - UNTESTED)
     flows = []
     for number, name in enumerate(names):
         size = (
@@ -187,12 +189,14 @@ def dumbbell_generators() -> frozenset[str]:
     return Catalogue(Path(__file__).parents[2] / "templates").names("generator", "linux")
 
 
-def test_every_generator_runs_to_its_end(generators: Ran) -> None:
-    assert (generators.finished.outcome, generators.finished.reasons) == ("completed", ())
+def test_every_generator_runs_to_its_end(generators: FinishedTrial) -> None:
+    assert (generators.result.outcome, generators.result.reasons) == ("completed", ())
 
 
-@pytest.mark.parametrize("name", sorted(dumbbell_generators() - UNTRIED))
-def test_what_a_generator_sends_is_seen_at_the_receiver(generators: Ran, name: str) -> None:
+@pytest.mark.parametrize("name", sorted(dumbbell_generators() - UNTESTED))
+def test_the_packets_of_a_generator_are_in_the_capture_at_the_receiver(
+    generators: FinishedTrial, name: str
+) -> None:
     plan = next(one for one in generators.manifest["resolved"]["flows"] if one["generator"] == name)
     seen = generators.bytes_by_port("dst1")
     if name == "ping":
@@ -203,21 +207,23 @@ def test_what_a_generator_sends_is_seen_at_the_receiver(generators: Ran, name: s
 
 
 @pytest.mark.proof
-def test_twelve_flows_of_eight_hosts_both_ways_begin_one_after_the_other_and_none_too_early(
+def test_twelve_flows_in_both_directions_start_in_their_order_and_none_too_early(
     dumbbell: Dumbbell,
 ) -> None:
-    ways = [(LEFT[n % 4], RIGHT[n % 4]) if n < 8 else (RIGHT[n % 4], LEFT[n % 4]) for n in range(12)]
+    pairs = [(LEFT[n % 4], RIGHT[n % 4]) if n < 8 else (RIGHT[n % 4], LEFT[n % 4]) for n in range(12)]
     flows = [
-        flow(f"bulk-{n + 1}", "iperf3-udp" if n % 2 else "iperf3", way, 5001 + n, start_s=0.4 * n, **_size(n))
-        for n, way in enumerate(ways)
+        flow(
+            f"bulk-{n + 1}", "iperf3-udp" if n % 2 else "iperf3", pair, 5001 + n, start_s=0.4 * n, **_size(n)
+        )
+        for n, pair in enumerate(pairs)
     ]
     ran = until_valid(lambda: dumbbell.run(*flows, captures=(*RIGHT, *LEFT)))
-    assert ran.finished.reasons == ()
+    assert ran.result.reasons == ()
     starts = {one["flow"]: one for one in ran.manifest["starts"]}
     assert len(starts) == 12
     clocks = {one["host"]: one["error_s"] for one in ran.manifest["clocks"]}
     assert all(one["late_s"] >= -clocks[one["host"]] - TICK_S for one in starts.values())
-    # A flow that is later than the gap between two may begin after the next one, as on a busy machine.
+    # On a busy machine, a flow may be later than the gap between two flows, and start after the next one.
     in_time = {name for name, one in starts.items() if one["late_s"] < 0.4}
     began = sorted((one["began_s"], name) for name, one in starts.items() if name in in_time)
     assert [name for _, name in began] == [f.label for f in flows if f.label in in_time]
@@ -227,7 +233,7 @@ def test_twelve_flows_of_eight_hosts_both_ways_begin_one_after_the_other_and_non
 
 
 TICK_S = 0.01
-"""The kernel stamps files with the time of its last tick."""
+"""The error of the times of files, which the kernel takes from its last tick."""
 
 
 def _size(number: int) -> dict[str, Any]:
@@ -235,18 +241,20 @@ def _size(number: int) -> dict[str, Any]:
 
 
 @pytest.mark.proof
-def test_a_flow_ends_with_one_of_other_hosts_and_that_counts_as_completed(dumbbell: Dumbbell) -> None:
+def test_a_flow_that_is_stopped_at_the_end_of_a_flow_of_other_hosts_counts_as_completed(
+    dumbbell: Dumbbell,
+) -> None:
     flows = (
         flow("long", "ping", ("src1", "dst1"), 5001, duration_s=None, until="short"),
         flow("short", "ping", ("src2", "dst2"), 5002, duration_s=1.0),
     )
     ran = until_valid(lambda: dumbbell.run(*flows))
-    assert (ran.finished.outcome, ran.finished.verdict, ran.finished.reasons) == ("completed", "valid", ())
+    assert (ran.result.outcome, ran.result.verdict, ran.result.reasons) == ("completed", "valid", ())
     assert ran.manifest["t_end_s"] - ran.manifest["t_start_s"] < 30
 
 
 @pytest.mark.proof
-def test_the_end_of_a_flow_ends_the_traffic_of_all_hosts(dumbbell: Dumbbell) -> None:
+def test_a_stop_rule_ends_the_traffic_of_all_hosts_when_one_flow_ends(dumbbell: Dumbbell) -> None:
     flows = (
         flow("a", "iperf3-udp", ("src1", "dst1"), 5001, duration_s=35.0),
         flow("b", "iperf3-udp", ("dst2", "src3"), 5002, duration_s=35.0),
@@ -254,19 +262,19 @@ def test_the_end_of_a_flow_ends_the_traffic_of_all_hosts(dumbbell: Dumbbell) -> 
         flow("c", "ping", ("src2", "dst2"), 5003, duration_s=1.0),
     )
     ran = until_valid(lambda: dumbbell.run(*flows, stop=StopPlan(when="c")))
-    assert (ran.finished.verdict, ran.finished.reasons) == ("valid", ())
+    assert (ran.result.verdict, ran.result.reasons) == ("valid", ())
     assert {one["flow"] for one in ran.manifest["starts"]} == {"a", "b", "c"}
 
 
 @pytest.mark.proof
-def test_traffic_ends_at_the_time_that_was_set_for_it(dumbbell: Dumbbell) -> None:
+def test_a_stop_rule_ends_the_traffic_after_a_given_time(dumbbell: Dumbbell) -> None:
     flows = (flow("a", "voip", ("src1", "dst1"), 5001, duration_s=35.0),)
     ran = until_valid(lambda: dumbbell.run(*flows, stop=StopPlan(after_s=1.5)))
-    assert (ran.finished.verdict, ran.finished.reasons) == ("valid", ())
+    assert (ran.result.verdict, ran.result.reasons) == ("valid", ())
 
 
 @pytest.mark.parametrize("program", ["client", pytest.param("server", marks=pytest.mark.proof)])
-def test_a_generator_that_dies_ends_the_trial_at_once_and_is_named(dumbbell: Dumbbell, program: str) -> None:
+def test_a_killed_generator_ends_the_trial_at_once_and_is_reported(dumbbell: Dumbbell, program: str) -> None:
     host = {"client": "src1", "server": "dst1"}[program]
     killed = threading.Thread(target=_kill, args=(dumbbell, host, f"a-{program}"))
     killed.start()
@@ -275,14 +283,14 @@ def test_a_generator_that_dies_ends_the_trial_at_once_and_is_named(dumbbell: Dum
         flow("b", "voip", ("src2", "dst2"), 5002, duration_s=38.0),
     )
     killed.join()
-    assert (ran.finished.outcome, ran.finished.verdict) == ("completed", "invalid")
-    assert any("a-client" in reason for reason in ran.finished.reasons), ran.finished.reasons
-    assert not any("b-client" in reason for reason in ran.finished.reasons), ran.finished.reasons
+    assert (ran.result.outcome, ran.result.verdict) == ("completed", "invalid")
+    assert any("a-client" in reason for reason in ran.result.reasons), ran.result.reasons
+    assert not any("b-client" in reason for reason in ran.result.reasons), ran.result.reasons
     assert ran.manifest["t_end_s"] - ran.manifest["t_start_s"] < 30
 
 
 def _kill(dumbbell: Dumbbell, host: str, name: str) -> None:
-    """Kill a program of the trial that comes next, once its client has begun."""
+    """Kill a program of the next trial after the first client of this trial has started."""
     folder = f"/tmp/samovar/lab-tests/trial-{dumbbell.count + 1}"
     client = f"until [ -e {folder}/a-client.pid ]; do sleep 0.1; done\n"
     _on(dumbbell, "src1", client)
@@ -301,10 +309,10 @@ while found=$(grep -lszxF SAMOVAR_CAMPAIGN=lab-tests /proc/[0-9]*/environ); [ -n
 done
 for one in $found; do tr '\\0' ' ' <"${one%environ}cmdline"; done
 """
-"""Prints the command lines of programs of trials that still run after 10 s. (A shell that has recorded how a program
-ended needs a moment to end itself.)"""
+"""Prints the command lines of programs of trials that still run after 10 s. (After a program has ended, the shell that
+records its exit code needs a moment to end.)"""
 
 
-def test_no_program_of_all_these_trials_is_left(dumbbell: Dumbbell) -> None:
+def test_no_program_of_these_trials_is_left_on_any_host(dumbbell: Dumbbell) -> None:
     for host in (*LEFT, *RIGHT):
         assert _on(dumbbell, host, LIST_PROGRAMS) == ""

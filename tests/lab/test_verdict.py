@@ -29,7 +29,7 @@ from samovar.plan import Pick
 from samovar.recipes import Catalogue, TrialScripts
 from tests.lab.campaigns import Checkout, make_checkout, until_valid
 
-# No delay, so that any kernel will do; a rate of its own for what a machine that is busy makes late.
+# Without a delay, any kernel can run this; the larger tolerance of the rate is for busy machines.
 TEXT = """\
 experiment: judged
 testbed: lab
@@ -50,30 +50,30 @@ pkill -CONT -x tcpdump
 
 
 class CrashError(Exception):
-    """The end of a controller that had no time for anything."""
+    """A simulated crash of the controller, after which it cleans up nothing."""
 
 
 @dataclass
-class Ran:
-    """A trial that was run: what came of it, and its manifest."""
+class FinishedTrial:
+    """A trial that was run: its result and its manifest."""
 
-    finished: TrialResult
+    result: TrialResult
     manifest: Mapping[str, Any]
 
     @property
     def failed(self) -> dict[str, str]:
-        """What was observed, by check and host, of each check that failed."""
+        """The observed value of each failed check, by check and host."""
         checks = (check for check in self.manifest["checks"] if not check["ok"])
         return {f"{check['check']} at {check['host']}": check["observed"] for check in checks}
 
     @property
     def measured(self) -> bool:
-        """Whether the path was measured for it."""
+        """Whether the path was measured in this trial."""
         return any(phase["phase"] == "calibrate" for phase in self.manifest["phases"])
 
 
 class Judge:
-    """A lab of three hosts that runs one trial again and again, with something done to it meanwhile."""
+    """A lab of three hosts that runs one trial repeatedly, while scripts on its hosts disturb it."""
 
     def __init__(
         self, checkout: Checkout, study: PlannedExperiment, sessions: Sessions, count: int = 0
@@ -89,10 +89,10 @@ class Judge:
         catalogue: Catalogue | None = None,
         policy: Policy | None = None,
         boots: dict[str, str] | None = None,
-    ) -> Ran:
-        """Run the trial; an order is a phase, and a script that a host runs once it begins.
+    ) -> FinishedTrial:
+        """Run the trial; an order is a phase, a host, and a script that the host runs when the phase begins.
 
-        What is ordered for the traffic goes on beside it; the trial waits for all else.
+        Scripts for the phase `traffic` run during the traffic; the trial waits for all other scripts.
         """
         self._count += 1
         campaign = self.checkout.folder / "campaign"
@@ -108,15 +108,15 @@ class Judge:
             boots=boots or {},
         )
         boot_settings = BootSettings(context, _no_trial)
-        finished = TrialRun(context, trial, 1, boot_settings, Calibration(context)).run()
+        result = TrialRun(context, trial, 1, boot_settings, Calibration(context)).run()
         for thread in beside:
             thread.join()
         for session in self.sessions:
-            session.record = discard_result  # as a campaign does: the trial's folder is another from now on
+            session.record = discard_result  # as a campaign does, because the next trial has another folder
         folder = next(
             path for name in ("trials", "in-progress") if (path := campaign / name / trial.id).exists()
         )
-        return Ran(finished, json.loads((folder / "manifest.json").read_bytes()))
+        return FinishedTrial(result, json.loads((folder / "manifest.json").read_bytes()))
 
     def _hook(
         self, orders: tuple[tuple[str, str, str], ...], beside: list[threading.Thread]
@@ -133,7 +133,7 @@ class Judge:
     def campaign(
         self, phase: str, host: str, script: str, policy: Policy, *, times: int = 99, crash: bool = False
     ) -> tuple[Sequence[Entry], Summary]:
-        """Run a campaign of the trial, with a script run on a host as a phase begins, so many times."""
+        """Run a campaign of the trial; a host runs the script at the first `times` beginnings of the phase."""
         left = iter(range(times))
 
         def emit(event: Event) -> None:
@@ -155,12 +155,12 @@ class Judge:
         return read_journal(folder / JOURNAL), summary
 
     def state(self) -> list[str]:
-        """Say what trials change and leave on each host."""
+        """Return the settings that trials change, and the files that they leave, on each host."""
         look = "tc qdisc; ip link; cat /proc/sys/net/ipv4/tcp_congestion_control; find /tmp/samovar -mindepth 2; true"
         return [self.on_host(host, look) for host in ("src", "rtr", "dst")]
 
     def on_host(self, host: str, script: str) -> str:
-        """Run a script on a host by a connection of its own; it must succeed. Returns what it printed."""
+        """Run a script, which must succeed, on a host over a separate connection; return its output."""
         access = lab.read_access(self.checkout.controller.connections.lab_folder("lab"))
         assert access
         command = [*lab.shell_command(access, host), script]
@@ -168,7 +168,7 @@ class Judge:
 
 
 def _no_trial(id_: str) -> TrialScripts:
-    raise AssertionError(f"nothing lasts over trial {id_}")
+    raise AssertionError(f"trial {id_} has no boot settings")
 
 
 @pytest.fixture(scope="module")
@@ -185,9 +185,9 @@ def judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judge]:
         lab.down(folder, silent)
 
 
-def test_a_trial_that_is_as_asked_for_is_valid_and_every_claim_of_it_was_checked(judge: Judge) -> None:
+def test_an_undisturbed_trial_is_valid_and_passes_checks_of_every_kind(judge: Judge) -> None:
     ran = until_valid(judge.run)
-    assert (ran.finished.outcome, ran.finished.verdict, ran.finished.reasons) == ("completed", "valid", ())
+    assert (ran.result.outcome, ran.result.verdict, ran.result.reasons) == ("completed", "valid", ())
     checked = {f"{check['check']} at {check['host']}" for check in ran.manifest["checks"]}
     assert checked >= {
         "congestion control of flow bulk at src",
@@ -213,59 +213,59 @@ def test_a_trial_that_is_as_asked_for_is_valid_and_every_claim_of_it_was_checked
     }
 
 
-def test_a_congestion_control_that_was_changed_after_it_was_set_is_named(judge: Judge) -> None:
+def test_a_congestion_control_that_was_changed_after_it_was_set_is_reported(judge: Judge) -> None:
     ran = judge.run(("arm", "src", "echo cubic >/proc/sys/net/ipv4/tcp_congestion_control"))
-    assert ran.finished.verdict == "invalid"
+    assert ran.result.verdict == "invalid"
     assert ran.failed["congestion control of flow bulk at src"] == "cubic"
     assert ran.failed["cc after the traffic at src"] == "cubic"
 
 
-def test_an_mtu_left_at_1500_is_named_by_the_handshake_and_by_the_host(judge: Judge) -> None:
+def test_an_mtu_of_1500_instead_of_1000_is_reported_by_two_checks(judge: Judge) -> None:
     ran = judge.run(("arm", "dst", "ip link set dev eth1 mtu 1500"))
-    assert ran.finished.verdict == "invalid"
+    assert ran.result.verdict == "invalid"
     assert ran.failed["MSS offered by dst in flow bulk at dst"] == "1460 B"
     assert ran.failed["mtu.eth1 after the traffic at dst"] == "1500"
 
 
-def test_a_generator_that_is_killed_is_named(judge: Judge) -> None:
+def test_a_killed_generator_is_reported(judge: Judge) -> None:
     ran = judge.run(("traffic", "src", "until pkill -KILL -x iperf3; do sleep 0.05; done"))
-    assert ran.finished.verdict == "invalid"
+    assert ran.result.verdict == "invalid"
     assert "bulk-client" in ran.failed["generators at src"]
 
 
-def test_a_capture_with_a_buffer_of_4_kb_is_named_by_what_it_lost(judge: Judge, tmp_path: Path) -> None:
+def test_packets_that_a_capture_with_a_buffer_of_4_kb_lost_are_reported(judge: Judge, tmp_path: Path) -> None:
     shutil.copytree(judge.checkout.folder / "templates", tmp_path / "templates")
     recipe = tmp_path / "templates" / "linux" / "logger" / "tcpdump.sh.j2"
     recipe.write_text(recipe.read_text().replace("49152", "4"))
     ran = judge.run(("traffic", "dst", STALL), catalogue=Catalogue(tmp_path / "templates"))
-    assert ran.finished.verdict == "invalid"
+    assert ran.result.verdict == "invalid"
     assert int(ran.failed["packets dropped by kernel in capture dst-eth1 at dst"]) > 0
 
 
-def test_a_host_of_which_only_half_is_read_fails_its_trial_before_anything_is_set(
+def test_a_host_whose_state_is_not_read_completely_fails_the_trial_before_anything_is_set(
     judge: Judge, tmp_path: Path
 ) -> None:
     shutil.copytree(judge.checkout.folder / "templates", tmp_path / "templates")
     recipe = tmp_path / "templates" / "linux" / "setting" / "mtu.sh.j2"
     recipe.write_text(recipe.read_text().replace(' && echo {{ "mtu." ~ interface }}"=$value"', ""))
     ran = judge.run(catalogue=Catalogue(tmp_path / "templates"))
-    assert ran.finished.outcome == "failed"
-    assert "its state was not read completely" in "; ".join(ran.finished.reasons)
+    assert ran.result.outcome == "failed"
+    assert "its state was not read completely" in "; ".join(ran.result.reasons)
     assert [phase["phase"] for phase in ran.manifest["phases"]] == ["read", "guard", "clear"]
 
 
-def test_offloads_that_were_turned_on_are_named_by_the_capture_and_by_the_host(judge: Judge) -> None:
+def test_offloads_that_were_turned_on_are_reported_by_two_checks(judge: Judge) -> None:
     ran = judge.run(("arm", "src", "ethtool -K eth1 tso on gso on"))
-    assert ran.finished.verdict == "invalid"
+    assert ran.result.verdict == "invalid"
     assert int(ran.failed["largest frame in the capture at eth1 (offloads) at src"].split()[0]) > 1014
     assert ran.failed["offload.eth1.tso after the traffic at src"] == "on"
 
 
 @pytest.mark.proof
-def test_a_bottleneck_at_another_rate_is_named_by_its_queue_and_by_its_setting(judge: Judge) -> None:
+def test_a_bottleneck_with_another_rate_is_reported_by_two_checks(judge: Judge) -> None:
     slower = "tc qdisc change dev eth2 root handle 1: tbf rate 5mbit burst 5000 limit 1000000"
     ran = judge.run(("arm", "rtr", slower))
-    assert ran.finished.verdict == "invalid"
+    assert ran.result.verdict == "invalid"
     rate = float(ran.failed["rate at eth2 while packets wait at rtr"].split()[0])
     assert 4 < rate < 6
     assert "rate 5Mbit" in ran.failed["qdisc.eth2.1: after the traffic at rtr"]
@@ -274,24 +274,24 @@ def test_a_bottleneck_at_another_rate_is_named_by_its_queue_and_by_its_setting(j
 QUEUE = "tc qdisc add dev eth1 root handle 77: pfifo limit 500"
 
 
-def test_a_queue_discipline_of_somebody_else_that_appears_during_the_traffic_is_named(judge: Judge) -> None:
+def test_a_foreign_queue_discipline_that_appears_during_the_traffic_is_reported(judge: Judge) -> None:
     try:
         ran = judge.run(("traffic", "dst", f"sleep 2; {QUEUE}"))
     finally:
         judge.on_host("dst", "tc qdisc del dev eth1 root")
-    assert ran.finished.verdict == "invalid"
+    assert ran.result.verdict == "invalid"
     observed = ran.failed["network during the traffic at dst"]
     assert observed == "shaping.qdisc.eth1.77:: nothing before, pfifo limit 500p after"
 
 
 @pytest.mark.proof
-def test_a_queue_discipline_of_somebody_else_that_was_there_before_is_named(judge: Judge) -> None:
+def test_a_foreign_queue_discipline_that_existed_before_the_traffic_is_reported(judge: Judge) -> None:
     try:
         ran = judge.run(("arm", "dst", QUEUE))
     finally:
         judge.on_host("dst", "tc qdisc del dev eth1 root")
     assert ran.failed["foreign traffic shaping at dst"] == "shaping.qdisc.eth1.77:=pfifo limit 500p"
-    assert ran.finished.verdict == "suspect"
+    assert ran.result.verdict == "suspect"
 
 
 @pytest.mark.proof
@@ -308,24 +308,26 @@ def test_an_mtu_and_a_route_that_the_experiment_does_not_set_must_not_change_dur
         ran = unset.run(("traffic", "dst", change))
     finally:
         judge.on_host("dst", "ip link set dev eth1 mtu 1500; ip route del 172.16.10.2")
-    assert ran.finished.verdict == "invalid"
+    assert ran.result.verdict == "invalid"
     observed = ran.failed["network during the traffic at dst"]
     assert "mtu.eth1: 1500 before, 1400 after" in observed
     assert "route.172.16.10.2: via 172.16.11.1 dev eth1" in observed
     assert "mtu 1300 after" in observed
 
 
-def test_a_second_iperf_that_nobody_asked_for_is_named_by_its_addresses_and_port(judge: Judge) -> None:
+def test_an_iperf3_flow_that_is_not_part_of_the_trial_is_reported_with_its_address_and_port(
+    judge: Judge,
+) -> None:
     server = "iperf3 -s -1 -p 5999 -D && until ss -ltn | grep -q :5999; do sleep 0.05; done"
     client = "iperf3 -c 172.16.11.2 -p 5999 -t 1 -b 2M"
     ran = judge.run(("arm", "dst", server), ("traffic", "src", client))
-    assert ran.finished.verdict == "invalid"
+    assert ran.result.verdict == "invalid"
     assert "172.16.11.2:5999" in ran.failed["competing traffic at eth1 at dst"]
     assert "172.16.11.2:5999" in ran.failed["competing traffic at eth1 at src"]
 
 
 @pytest.mark.proof
-def test_a_path_is_measured_once_and_again_when_a_host_was_booted(judge: Judge) -> None:
+def test_a_path_is_measured_once_and_again_after_a_reboot_of_a_host(judge: Judge) -> None:
     measuring = replace(judge.policy, calibrate=True)
     first, second = judge.run(policy=measuring), judge.run(policy=measuring)
     booted = judge.run(policy=measuring, boots={"rtr": "another"})
@@ -333,14 +335,14 @@ def test_a_path_is_measured_once_and_again_when_a_host_was_booted(judge: Judge) 
     for ran in (first, second, booted):
         checks = {check["check"]: check["observed"] for check in ran.manifest["checks"]}
         assert {"base RTT", "rate at eth2", "buffer at eth2", "loss towards eth2"} <= checks.keys()
-        assert ran.finished.outcome == "completed"
+        assert ran.result.outcome == "completed"
     files = list((judge.checkout.folder / "campaign" / "calibration").glob("*.json"))
     assert len(files) == 2
     assert json.loads(files[0].read_bytes())["seen"]["down"]["rate_bps"] > 0
 
 
 @pytest.mark.proof
-def test_a_path_that_is_far_from_what_was_asked_starts_no_trial(judge: Judge) -> None:
+def test_a_path_far_from_the_request_fails_the_trial_before_its_traffic_without_retries(judge: Judge) -> None:
     slower = "tc qdisc change dev eth2 root handle 1: tbf rate 5mbit burst 5000 limit 1000000"
     events, summary = judge.campaign(
         "calibrate",
@@ -377,7 +379,7 @@ def test_an_invalid_trial_is_run_again_and_a_valid_attempt_takes_its_place(judge
 
 
 @pytest.mark.proof
-def test_a_trial_that_stays_invalid_is_given_up_and_named_with_its_reasons(judge: Judge) -> None:
+def test_a_trial_that_is_still_invalid_after_its_retries_fails_with_its_reasons(judge: Judge) -> None:
     wrong = "echo cubic >/proc/sys/net/ipv4/tcp_congestion_control"
     events, summary = judge.campaign(
         "arm",
@@ -406,6 +408,6 @@ def test_hosts_are_restored_from_the_journal_alone_after_a_crash(judge: Judge) -
     assert controller.restore(testbed, silent).hosts == {}
 
 
-def test_every_host_is_as_before_after_all_of_this(judge: Judge) -> None:
+def test_an_undisturbed_trial_after_all_disturbances_is_valid(judge: Judge) -> None:
     ran = until_valid(judge.run)
-    assert (ran.finished.verdict, ran.finished.reasons) == ("valid", ())
+    assert (ran.result.verdict, ran.result.reasons) == ("valid", ())

@@ -24,7 +24,7 @@ REBOOT_DEADLINE_S = 900
 
 @pytest.fixture(scope="module")
 def image() -> Path:
-    """SAMOVAR_VM_IMAGE, or an image that is built from Debian's archive once for each checkout."""
+    """The image named by SAMOVAR_VM_IMAGE, or else one that is built once for each checkout from Debian's archive."""
     if given := os.environ.get("SAMOVAR_VM_IMAGE"):
         return Path(given)
     if not CACHE.exists():
@@ -58,7 +58,7 @@ def booted(image: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tu
 
 
 @pytest.mark.proof
-def test_machines_have_the_names_addresses_and_routes_of_the_file(
+def test_virtual_machines_have_the_names_addresses_and_routes_of_the_testbed_file(
     booted: tuple[lab.Access, list[Event]],
 ) -> None:
     access, events = booted
@@ -77,7 +77,7 @@ def test_machines_have_the_names_addresses_and_routes_of_the_file(
 
 
 @pytest.mark.proof
-def test_a_machine_returns_from_a_reboot_with_what_was_written(
+def test_a_virtual_machine_keeps_its_files_over_a_reboot(
     booted: tuple[lab.Access, list[Event]],
 ) -> None:
     access, _ = booted
@@ -95,7 +95,9 @@ def test_a_machine_returns_from_a_reboot_with_what_was_written(
 
 
 @pytest.mark.proof
-def test_a_router_that_is_a_machine_joins_hosts_of_user_mode_linux(image: Path, tmp_path: Path) -> None:
+def test_a_virtual_machine_can_be_the_router_between_hosts_of_user_mode_linux(
+    image: Path, tmp_path: Path
+) -> None:
     access = lab.up(machines(tmp_path, image, "uml", ("rtr",)), tmp_path / ".lab", NEEDS, silent)
     try:
         assert " ttl=63 " in on_host(access, "src", "ping -c 1 -W 10 172.16.11.2")
@@ -107,7 +109,7 @@ def test_a_router_that_is_a_machine_joins_hosts_of_user_mode_linux(image: Path, 
     assert remains(before, tmp_path) == []
 
 
-def test_a_machine_that_cannot_start_ends_the_lab_with_what_qemu_says(tmp_path: Path) -> None:
+def test_a_virtual_machine_that_cannot_start_ends_the_lab_with_the_message_of_qemu(tmp_path: Path) -> None:
     broken = tmp_path / "broken.qcow2"
     broken.write_bytes(b"QFI\xfb" + bytes(600))
     with pytest.raises(

@@ -11,7 +11,7 @@ from samovar import lab
 from samovar.cli.project import Request
 from samovar.events import silent
 from tests.lab.campaigns import ROOT, make_checkout
-from tests.lab.test_verdict import TEXT, Judge, Ran
+from tests.lab.test_verdict import TEXT, FinishedTrial, Judge
 
 LONG_S = 60
 FILL = """\
@@ -41,20 +41,20 @@ def judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judge]:
         lab.down(folder, silent)
 
 
-def _ended_at_once(ran: Ran) -> bool:
+def _ended_at_once(ran: FinishedTrial) -> bool:
     seconds = {phase["phase"]: phase["seconds"] for phase in ran.manifest["phases"]}
-    return seconds["traffic"] < LONG_S / 2 and ran.finished.verdict == "invalid"
+    return seconds["traffic"] < LONG_S / 2 and ran.result.verdict == "invalid"
 
 
-def test_a_logger_that_dies_on_a_host_without_a_flow_ends_the_trial_at_once(judge: Judge) -> None:
+def test_a_killed_logger_on_a_host_without_a_flow_ends_the_trial_at_once(judge: Judge) -> None:
     ran = judge.run(("traffic", "rtr", "pkill -KILL -f '[r]tr-queue.ready'"))
     assert _ended_at_once(ran)
-    told = ran.failed["loggers at rtr"]
-    assert re.match(r"rtr-queue ended by itself after \d+\.\d s with exit code \d+", told)
+    observed = ran.failed["loggers at rtr"]
+    assert re.match(r"rtr-queue ended by itself after \d+\.\d s with exit code \d+", observed)
 
 
 @pytest.mark.proof
-def test_a_disk_that_fills_ends_the_trial_at_once(judge: Judge) -> None:
+def test_a_disk_that_becomes_full_ends_the_trial_at_once(judge: Judge) -> None:
     try:
         ran = judge.run(("traffic", "dst", FILL))
     finally:
@@ -71,7 +71,9 @@ def test_a_clock_that_steps_ends_the_trial_at_once(judge: Judge) -> None:
     finally:
         judge.on_host("dst", "date -s '-7 seconds'")
     assert _ended_at_once(ran)
-    told = " ".join(text for name, text in ran.failed.items() if name.startswith("clock during the traffic"))
-    steps_ms = [int(step) for step in re.findall(r"stepped by (\d+) ms", told)]
-    # The least that explains two readings: on a busy machine each takes a part of a second.
+    observed = " ".join(
+        text for name, text in ran.failed.items() if name.startswith("clock during the traffic")
+    )
+    steps_ms = [int(step) for step in re.findall(r"stepped by (\d+) ms", observed)]
+    # The reported step is the smallest that explains two readings, each of which takes part of a second on a busy machine.
     assert 5000 < max(steps_ms, default=0) < 7100, ran.failed

@@ -27,8 +27,8 @@ captures: [{at: receiver, snaplen: 100}]
 settings: {mtu: 1500}
 factors: {rwnd: [LEVELS]}
 """
-TAKES_SHARE = (6, 7)
-"""The Linux from which on the window is a share of the buffer."""
+FIRST_WITH_SHARE = (6, 7)
+"""The first release of Linux in which the window is a share of the buffer."""
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def checkout(tmp_path: Path) -> Iterator[Checkout]:
         made.lab_down()
 
 
-def test_on_the_machine_s_own_kernel_no_window_exceeds_what_is_asked_and_each_comes_near(
+def test_windows_on_the_machine_s_own_kernel_are_at_most_two_segments_below_the_requested_ones(
     checkout: Checkout,
 ) -> None:
     states = {host: checkout.on_host(host, "cat /proc/sys/net/ipv4/tcp_rmem") for host in ("src", "dst")}
@@ -64,13 +64,15 @@ def test_on_the_machine_s_own_kernel_no_window_exceeds_what_is_asked_and_each_co
         assert beside["observed"].startswith("0 B of "), "the probe is over before captures begin"
     journal = checkout.journal("windows")
     ratios = [entry.values["ratio"] for entry in journal if entry.event == "window-measured"]
-    assert [ratio > 0 for ratio in ratios] == [_release() >= TAKES_SHARE], (
-        "one for both trials, though each has a controller of its own"
+    assert [ratio > 0 for ratio in ratios] == [_release() >= FIRST_WITH_SHARE], (
+        "one measurement serves both trials, although two controllers ran them"
     )
     assert not [entry for entry in journal if entry.event == "restore-failed"]
     for host, state in states.items():
         assert checkout.on_host(host, "cat /proc/sys/net/ipv4/tcp_rmem") == state
-        assert "172.16." not in checkout.on_host(host, "ip tcp_metrics show"), "that of the lab's links"
+        assert "172.16." not in checkout.on_host(host, "ip tcp_metrics show"), (
+            "TCP metrics of the lab's addresses are removed"
+        )
 
 
 def _release() -> tuple[int, ...]:

@@ -62,7 +62,7 @@ factors: {wlan.rate: [6Mbit]}
 
 @pytest.mark.proof
 def test_full_queues_drain_at_the_rate_of_the_model_in_virtual_time(tmp_path: Path) -> None:
-    """12 stations at 54 Mbit/s; the time is that of the record, while no station's queue is nearly empty."""
+    """For 12 stations at 54 Mbit/s, by the record's times while every station has a backlog of 100 frames or more."""
     flows = ",".join(f"{station}:0" for station in range(1, STATIONS + 1))
     subprocess.run(["make", "-s", "-C", DEVICES, f"OUT={tmp_path}", tmp_path / "virtual"], check=True)
     words = [str(tmp_path / "virtual"), "600", str(STATIONS + 1), "1514", flows]
@@ -88,7 +88,7 @@ def test_full_queues_drain_at_the_rate_of_the_model_in_virtual_time(tmp_path: Pa
     assert (last - first) * 1e9 / (full[-1] - full[0]) == pytest.approx(expected_per_s, rel=0.01)
 
 
-def _ran(tmp_path: Path, name: str, experiment: str) -> Checkout:
+def _run_experiment(tmp_path: Path, name: str, experiment: str) -> Checkout:
     """Run an experiment over the WLAN in a new checkout, and return the checkout."""
     checkout = make_checkout(tmp_path, hosts={"air": TESTBED})
     checkout.write(name, experiment)
@@ -109,26 +109,26 @@ def _last(rows: list[dict[str, str]]) -> dict[str, dict[str, float]]:
 
 
 @pytest.mark.proof
-def test_a_trial_over_a_wlan_is_set_recorded_and_restored(tmp_path: Path) -> None:
-    checkout = _ran(tmp_path, "upload", EXPERIMENT)
+def test_a_trial_over_a_wlan_records_the_queues_collisions_and_errors_of_its_stations(tmp_path: Path) -> None:
+    checkout = _run_experiment(tmp_path, "upload", EXPERIMENT)
     (manifest,) = checkout.manifests("upload").values()
     assert manifest["outcome"] == "completed"
     after = [check["ok"] for check in manifest["checks"] if check["check"] == "cc.beta after the traffic"]
-    assert after == [True, True], "the senders share a kernel"
+    assert after == [True, True], "both senders have the setting, because they share a kernel"
     rows = _rows(checkout, "upload")
     last = _last(rows)
     assert last.keys() == {"ap", "sta1", "sta2"}
-    assert max(int(row["backlog_packets"]) for row in rows) == 20, "TCP fills the queue that was set"
+    assert max(int(row["backlog_packets"]) for row in rows) == 20, "TCP fills the queue of the set length"
     assert all(last[station]["collisions"] > 0 for station in last)
     assert last["sta1"]["errors"] == 0
-    assert last["sta2"]["errors"] > 0.01 * last["sta2"]["tries"], "23 dB are few for 54 Mbit/s"
+    assert last["sta2"]["errors"] > 0.01 * last["sta2"]["tries"], "an SNR of 23 dB is low for 54 Mbit/s"
     assert {row["rate_mbit"] for row in rows if int(row["tries"])} == {"54"}
 
 
 @pytest.mark.proof
 def test_edca_chooses_the_access_category_by_dscp(tmp_path: Path) -> None:
-    """Packets with DSCP 46 (EF) get the three quarters of the WLAN that they need, where equal stations would get half."""
-    checkout = _ran(tmp_path, "categories", CATEGORIES)
+    """Packets with DSCP 46 (EF) get the three quarters of the WLAN that they need; without EDCA they would get half."""
+    checkout = _run_experiment(tmp_path, "categories", CATEGORIES)
     last = _last(_rows(checkout, "categories"))
     voice, bulk = (last[station]["drops"] / last[station]["in_packets"] for station in ("sta1", "sta2"))
     assert last["sta1"]["out_packets"] > 1000

@@ -21,7 +21,7 @@ from samovar.experiment import load_testbed
 from samovar.hosts.target import LEASE
 from tests.lab.campaigns import PROGRAMS, ROOT, SAMOVAR, Checkout, make_checkout
 
-pytestmark = pytest.mark.proof  # whole campaigns; unit/test_patience.py has the rules
+pytestmark = pytest.mark.proof  # complete campaigns; unit/campaign/test_hosts_and_queue.py tests the rules
 
 LAB = (ROOT / "hosts" / "lab.yaml").read_text()
 SECOND = """\
@@ -56,8 +56,8 @@ parts:
 CUT = "(sleep 1; ip link set ctl0 down; sleep {seconds}; ip link set ctl0 up) >/dev/null 2>&1 &"
 
 
-# A disk of its own below results, all but full from the moment when traffic runs for the first time. It is filled at one
-# go: a writer that goes on for a while would take what the campaign sets free to write down how it ended.
+# Mount a separate disk at results/, and fill it when the first traffic starts. A program fills it at once and ends, because
+# a program that kept writing would use the space that the campaign frees for its last records.
 FILLING = """\
 dir=$1; shift
 mount -t tmpfs -o size=200m tmpfs "$dir/results" || exit 99
@@ -88,7 +88,7 @@ def _states(checkout: Checkout, *hosts: str) -> list[str]:
     return [checkout.on_host(host, look, "spare") for host in hosts]
 
 
-def test_a_host_that_comes_back_is_put_back_first_and_its_trial_runs_again(spare: Checkout) -> None:
+def test_a_lost_host_that_comes_back_is_restored_and_its_trial_runs_again(spare: Checkout) -> None:
     spare.write("flapping", TEXT.format(name="flapping", duration="2s"))
     before = _states(spare, "src", "src2", "rtr", "dst")
     process = spare.start("flapping")
@@ -102,7 +102,7 @@ def test_a_host_that_comes_back_is_put_back_first_and_its_trial_runs_again(spare
     assert _states(spare, "src", "src2", "rtr", "dst") == before
 
 
-def test_a_disk_that_is_full_costs_a_trial_and_leaves_hosts_restored_and_the_journal_true(
+def test_a_full_disk_stops_the_campaign_with_restored_hosts_and_ended_trials_in_the_journal(
     spare: Checkout,
 ) -> None:
     if subprocess.run(["unshare", "--mount", "true"], capture_output=True, check=False).returncode:
@@ -125,7 +125,7 @@ def test_a_disk_that_is_full_costs_a_trial_and_leaves_hosts_restored_and_the_jou
     assert _states(spare, "src", "src2", "rtr", "dst") == before
 
 
-def test_a_host_that_stays_away_costs_only_the_trials_that_need_it(spare: Checkout) -> None:
+def test_a_host_that_stays_lost_prevents_only_the_trials_that_need_it(spare: Checkout) -> None:
     (spare.folder / "config.yaml").write_text(
         "retries: 0\nverdict: {cpu: 100%, late: 60s, rate: 90%}\n" + CONFIG.format(wait="10s")
     )
@@ -156,7 +156,7 @@ def test_a_host_that_stays_away_costs_only_the_trials_that_need_it(spare: Checko
     assert sorted(id_.partition("-")[0] for id_ in spare.manifests("without")) == ["first", "third"]
 
 
-def test_two_labs_share_a_campaign_and_say_which_trial_ran_where(tmp_path: Path) -> None:
+def test_two_labs_share_a_campaign_and_the_testbed_of_each_trial_is_recorded(tmp_path: Path) -> None:
     made = make_checkout(tmp_path, hosts={"lab": LAB, "twin": TWIN})
     made.define("shared", "{cc: [newreno, cubic]}", duration_s=1, replicates=2)
     text = (tmp_path / "experiments" / "shared.yaml").read_text()
@@ -186,7 +186,7 @@ STATE = "tc qdisc; ip -br link; sysctl net.ipv4.tcp_congestion_control net.ipv4.
 
 @pytest.fixture(scope="module")
 def two_labs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checkout]:
-    """Two labs, up, each on a CPU of its own where there are several: a kernel of a lab stays on the last it may use."""
+    """Two running labs, each started on its own CPU if there are several, since a lab's kernel stays on its CPU."""
     labs = {"lab": LAB, "twin": TWIN}
     made = make_checkout(tmp_path_factory.mktemp("checkout"), hosts=labs)
     own = os.sched_getaffinity(0)
@@ -202,8 +202,8 @@ def two_labs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checkout]:
             made.lab_down(name)
 
 
-def _both(checkout: Checkout) -> dict[str, str]:
-    """What every host of both labs is like, and who holds it."""
+def _states_of_both(checkout: Checkout) -> dict[str, str]:
+    """Return the state and the lease of every host of both labs."""
     look = f"{STATE}; cat {LEASE} 2>/dev/null; true"
     return {
         f"{host}@{name}": checkout.on_host(host, look, name) for name in ("lab", "twin") for host in HOSTS
@@ -213,7 +213,7 @@ def _both(checkout: Checkout) -> dict[str, str]:
 def _wait_for(condition: Callable[[], object], what: str) -> None:
     until_s = time.monotonic() + 300
     while not condition():
-        assert time.monotonic() < until_s, f"waited in vain: {what}"
+        assert time.monotonic() < until_s, f"not in time: {what}"
         time.sleep(0.2)
 
 
@@ -221,13 +221,13 @@ def _started_on_both(checkout: Checkout, name: str) -> subprocess.Popen[str]:
     """Start a campaign, and wait until traffic runs on both labs."""
     process = checkout.start(name, "testbed=lab,twin")
 
-    def flowing() -> set[str]:
+    def testbeds_with_traffic() -> set[str]:
         assert process.poll() is None, process.communicate()[0]
         events = checkout.journal(name)
         return {e.values["testbed"] for e in events if e.event == "phase" and e.values["phase"] == "clocks"}
 
     try:
-        _wait_for(lambda: flowing() == {"lab", "twin"}, "traffic on both labs")
+        _wait_for(lambda: testbeds_with_traffic() == {"lab", "twin"}, "traffic on both labs")
     except BaseException:
         process.kill()
         said, _ = process.communicate()
@@ -236,9 +236,9 @@ def _started_on_both(checkout: Checkout, name: str) -> subprocess.Popen[str]:
     return process
 
 
-def test_one_ctrl_c_ends_the_trials_on_both_labs_in_good_order(two_labs: Checkout) -> None:
+def test_one_ctrl_c_ends_the_trials_on_both_labs_and_restores_their_hosts(two_labs: Checkout) -> None:
     two_labs.define("once", "{cc: [newreno, cubic]}", duration_s=60)
-    before = _both(two_labs)
+    before = _states_of_both(two_labs)
     process = _started_on_both(two_labs, "once")
     process.send_signal(signal.SIGINT)
     said, _ = process.communicate(timeout=420)
@@ -254,37 +254,39 @@ def test_one_ctrl_c_ends_the_trials_on_both_labs_in_good_order(two_labs: Checkou
         kept = [path.name for path in (two_labs.campaign("once") / aside).rglob("*.gz")]
         assert any("pcap" in name for name in kept), f"{trial.testbed}: {kept}"
     assert two_labs.journal("once")[-1].event == "campaign-interrupted"
-    assert _both(two_labs) == before
+    assert _states_of_both(two_labs) == before
 
 
-def test_two_ctrl_c_leave_at_once_and_the_hosts_of_both_labs_see_to_themselves(two_labs: Checkout) -> None:
+def test_two_ctrl_c_end_the_run_at_once_and_the_hosts_of_both_labs_restore_themselves(
+    two_labs: Checkout,
+) -> None:
     two_labs.define("twice", "{cc: [newreno, cubic]}", duration_s=60)
-    before = _both(two_labs)
+    before = _states_of_both(two_labs)
     process = _started_on_both(two_labs, "twice")
     process.send_signal(signal.SIGINT)
-    second_s = time.monotonic() + TWICE_S + 0.1  # sooner it would be the same
+    second_s = time.monotonic() + TWICE_S + 0.1  # a second signal before this time would not count
     _wait_for(lambda: time.monotonic() > second_s, "a moment between two signals")
     process.send_signal(signal.SIGINT)
     said, _ = process.communicate(timeout=420)
     assert process.returncode == 130, said
-    if "ended at once" in said:  # it may have ended in good order before
+    if "ended at once" in said:  # the run may have ended normally before the second signal
         for name in ("lab", "twin"):
             assert f"fab restore --testbed {name}" in said or name not in said
-    _wait_for(lambda: _put_back(two_labs, before), "the hosts of both labs as before")
+    _wait_for(lambda: _restored_and_idle(two_labs, before), "the hosts of both labs as before")
     for name in ("lab", "twin"):
         bed = load_testbed(two_labs.folder / "hosts" / f"{name}.yaml")
         restored = two_labs.controller.restore(bed, silent)
         assert not restored.problems, f"{name}: {restored}"
     assert read_state(two_labs.campaign("twice")).unrestored == {}
-    assert _both(two_labs) == before, "given back"
+    assert _states_of_both(two_labs) == before, "leases are released"
 
 
-def _put_back(checkout: Checkout, before: dict[str, str]) -> bool:
-    """Whether every host is as before, whoever holds it still, and runs nothing."""
-    seen = _both(checkout)
-    as_before = all(seen[place].startswith(text.partition("token ")[0]) for place, text in before.items())
+def _restored_and_idle(checkout: Checkout, before: dict[str, str]) -> bool:
+    """Return whether every host has its state of before, apart from its lease, and runs no program of a trial."""
+    seen = _states_of_both(checkout)
+    restored = all(seen[place].startswith(text.partition("token ")[0]) for place, text in before.items())
     hosts = [(host, name) for name in ("lab", "twin") for host in HOSTS]
-    return as_before and not any(_programs(checkout, *place) for place in hosts)
+    return restored and not any(_programs(checkout, *place) for place in hosts)
 
 
 def _programs(checkout: Checkout, host: str, testbed: str) -> set[str]:
@@ -292,7 +294,7 @@ def _programs(checkout: Checkout, host: str, testbed: str) -> set[str]:
     return set(found) & set(PROGRAMS)
 
 
-def test_plan_and_check_ask_the_hosts_of_both_labs(two_labs: Checkout) -> None:
+def test_plan_and_check_query_the_hosts_of_both_labs(two_labs: Checkout) -> None:
     two_labs.define("asked", "{cc: [newreno]}")
     study = two_labs.controller.project.plan(Request("asked", "", "lab,twin"))
     facts, findings = two_labs.controller.check(study, silent)
@@ -301,6 +303,6 @@ def test_plan_and_check_ask_the_hosts_of_both_labs(two_labs: Checkout) -> None:
     left = two_labs.controller.cost(study, two_labs.controller.project.resume_point(study))
     assert (left.testbeds, two_labs.controller.check_running(study, left)[1]) == (2, "")
     two_labs.lab_down("twin")
-    _, unasked = two_labs.controller.check_running(study, left)
-    assert unasked.startswith("twin: ")
+    _, problem = two_labs.controller.check_running(study, left)
+    assert problem.startswith("twin: ")
     two_labs.lab_up("twin")
