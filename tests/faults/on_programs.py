@@ -127,12 +127,6 @@ def no_foreign_qdisc(scene: Scene) -> None:
     scene.lab.on("src", "tc qdisc del dev eth1 root handle 99: || true")
 
 
-def small_window(scene: Scene) -> None:
-    """Change a setting of a host behind samovar's back while data is sent."""
-    scene.into_traffic()
-    scene.lab.on("src", "sysctl -qw net.ipv4.tcp_congestion_control=reno")
-
-
 SILENT = "#!/bin/sh\nexec sleep 1000\n"
 CRASHING = "#!/bin/sh\necho 'cannot start' >&2\nexit 127\n"
 MUTE = "#!/bin/sh\nexit 0\n"
