@@ -1,4 +1,4 @@
-"""What every test may use."""
+"""Settings and fixtures of all tests."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ WITHOUT_LAB = {
     "test_slurm.py",
     "test_ssh.py",
 }
-"""Files of tests/lab that boot nothing: they start an sshd or Slurm of their own on this machine."""
+"""Files of tests/lab that need no lab, but start an sshd or Slurm on this machine."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what stands in tests/lab as needing the lab, so that no file has to say so itself."""
+    """Mark all tests in tests/lab with `lab`, except those in the files WITHOUT_LAB."""
     for item in items:
         if ROOT / "tests" / "lab" in item.path.parents and item.path.name not in WITHOUT_LAB:
             item.add_marker(pytest.mark.lab)

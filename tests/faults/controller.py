@@ -29,17 +29,17 @@ class Stopping(Controller):
     def run(self, *args: Any, **kwargs: Any) -> Any:
         """Run a campaign as `fab run` does; the last positional argument is the function that displays events."""
         *others, emit = args
-        return Controller.run(self, *others, self._listening(emit), **kwargs)  # type: ignore[call-arg]
+        return Controller.run(self, *others, self._stopping_at_moments(emit), **kwargs)  # type: ignore[call-arg]
 
-    def _listening(self, emit: Emit) -> Emit:
-        def hear(event: Event) -> None:
+    def _stopping_at_moments(self, emit: Emit) -> Emit:
+        def emit_and_stop(event: Event) -> None:
             emit(event)
             self._trials += event.name == "trial-started"
             if self._moments and self._moments[0].is_now(self._trials, event):
                 self._moments.pop(0)
                 os.kill(os.getpid(), signal.SIGSTOP)
 
-        return hear
+        return emit_and_stop
 
 
 def main(folder: str, experiment: str, moments: str, *flags: str) -> None:

@@ -27,8 +27,8 @@ UNCOLLECTED = "/tmp/samovar/"
 CONTROL = "ctl0"
 LOOK = r"""
 echo '-- state'
-# One descriptor for each file: starting a program is dear in a user-mode kernel. A kernel that boots sizes the last two by
-# its memory, and a user-mode one has a few MB more or less each time, as the host places its heap.
+# One grep reads all files, because starting a program is slow in a user-mode kernel. The values of the last two keys depend
+# on the memory at boot, which differs by a few MB between boots of a user-mode kernel.
 grep -s . /proc/sys/net/ipv4/* /proc/sys/net/core/* /proc/sys/net/ipv4/conf/*/* |
   grep -v -e fastopen_key -e /route/ -e tcp_ehash_entries -e tcp_max_tw_buckets
 ip -o -d link show | sed 's/promiscuity [0-9]*//; s/allmulti [0-9]*//'
@@ -58,14 +58,14 @@ find /tmp /var/tmp /root /var/run ! -type d ! -name 'utx.*'
 find /tmp/samovar -mindepth 2 -type d 2>/dev/null
 echo '-- end'
 """
-STAYS_FREEBSD = """
+LOAD_MODULES_FREEBSD = """
 kldload -n ipfw
 ipfw list 65534 >/dev/null 2>&1 || ipfw -q add 65534 allow ip from any to any
 kldload -n dummynet
 kldload -n siftr
 kldload -n cc_cubic
 """
-"""Loads the kernel modules that trials load and never unload, so that they are part of the state before."""
+"""Loads the kernel modules that trials load and never unload, so that they are part of the state before the faults."""
 
 
 def wait_for(what: str, condition: Callable[[], object], seconds: float = WAIT_S) -> None:
@@ -77,13 +77,13 @@ def wait_for(what: str, condition: Callable[[], object], seconds: float = WAIT_S
 
 
 @dataclass(frozen=True)
-class Seen:
+class HostState:
     """The settings and files of a host at one moment."""
 
     state: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
 
-    def beyond(self, before: Seen) -> list[str]:
+    def differences_from(self, before: HostState) -> list[str]:
         """Return the differences from an earlier moment: lines of settings, and new files."""
         gone = [f"- {line}" for line in before.state if line not in self.state]
         new = [f"+ {line}" for line in self.state if line not in before.state]
@@ -96,7 +96,7 @@ class Lab:
 
     access: lab.Access
     testbed: Testbed
-    before: dict[str, Seen] = field(default_factory=dict)
+    before: dict[str, HostState] = field(default_factory=dict)
     _ran_before: dict[str, list[str]] = field(default_factory=dict)
     _first_pids: dict[str, int] = field(default_factory=dict)
 
@@ -147,14 +147,14 @@ class Lab:
         """Return the bridge port at the end of a host's control link."""
         return f"{'vm' if self.is_machine(host) else 'ctlp'}{self.hosts.index(host) + 1}"
 
-    def look(self, host: str) -> Seen:
+    def look(self, host: str) -> HostState:
         """Return a host's settings and files."""
         parts = self.on(host, self._look(host)).split("-- files\n")
         state = parts[0].partition("-- state\n")[2]
         files = parts[1].partition("-- end")[0]
-        # The management link is cut by some faults, and is nothing that trials touch.
+        # Some faults cut the control link, which trials never change.
         settings = (line for line in state.splitlines() if CONTROL not in line)
-        return Seen(tuple(settings), tuple(files.splitlines()))
+        return HostState(tuple(settings), tuple(files.splitlines()))
 
     def _look(self, host: str) -> str:
         if not self.freebsd(host):
@@ -175,7 +175,7 @@ class Lab:
     def load_modules(self) -> None:
         """Load on each FreeBSD host the modules that trials load and never unload; a reboot unloads them."""
         for host in filter(self.freebsd, self.hosts):
-            self.on(host, STAYS_FREEBSD)
+            self.on(host, LOAD_MODULES_FREEBSD)
 
     def differences(self, may_stay: tuple[str, ...] = ()) -> list[str]:
         """List changes, leftover files and processes of all hosts, except files whose paths begin with one of `may_stay`."""
@@ -183,7 +183,7 @@ class Lab:
         return [line for line in lines if not any(f"file {text}" in line for text in may_stay)]
 
     def _differences(self, host: str) -> Iterator[str]:
-        yield from self.look(host).beyond(self.before[host])
+        yield from self.look(host).differences_from(self.before[host])
         yield from (f"still runs {name}" for name in self.running(host))
 
     def running(self, host: str) -> list[str]:
@@ -197,7 +197,7 @@ class Lab:
         return sorted(name for name in names if name and not name.startswith(own) and "ps -ax -o" not in name)
 
     def first_pid(self, host: str) -> int:
-        """Return the process whose end ends the host: its sshd, or a machine's QEMU (not with a user-mode kernel)."""
+        """Return the process that ends with its host: sshd, or a virtual machine's QEMU (not with a user-mode kernel)."""
         if host not in self._first_pids:
             self._first_pids[host] = self._find_first_pid(host)
         return self._first_pids[host]
@@ -211,12 +211,12 @@ class Lab:
         return leaders[0]
 
     def pids(self, host: str) -> list[int]:
-        """Return all processes of a host: those in the PID namespace of its sshd (native only)."""
+        """Return all processes of a native host: those in the PID namespace of its sshd."""
         space = os.readlink(f"/proc/{self.first_pid(host)}/ns/pid")
         return [pid for pid in _descendants(self.access.pid) if _pid_namespace(pid) == space]
 
     def named(self, host: str, name: str) -> list[int]:
-        """Return the processes of a host that run a program of this name (native only)."""
+        """Return the processes of a native host that run a program of this name."""
         return [pid for pid in self.pids(host) if _comm(pid) == name]
 
     def runs(self, host: str, name: str) -> bool:
@@ -226,7 +226,7 @@ class Lab:
         return bool(self.named(host, name))
 
     def send(self, host: str, name: str, number: signal.Signals) -> bool:
-        """Signal every process of a name on a host; return whether there were any."""
+        """Send a signal to every process of this name on a host; return whether there were any."""
         if self.is_machine(host):
             return "sent" in self.on(host, f"pkill -{number.name} -x {name} && echo sent", check=False)
         pids = self.named(host, name)
@@ -235,7 +235,7 @@ class Lab:
         return bool(pids)
 
     def send_all(self, host: str, number: signal.Signals) -> None:
-        """Send a signal to every process of a host including its first one, or to a machine's QEMU."""
+        """Send a signal to every process of a host including its first one, or to the QEMU of a virtual machine."""
         for pid in [self.first_pid(host)] if self.is_machine(host) else self.pids(host):
             _kill(pid, number)
 
@@ -248,7 +248,7 @@ class Lab:
         served = [pid for pid in self.named(host, "sshd") if pid != first]
         for pid in served:
             _kill(pid, signal.SIGKILL)
-        assert served, f"{host}: nobody is connected"
+        assert served, f"{host}: no sshd process serves a connection"
 
     def set_clock(self, host: str, ahead_s: int) -> None:
         """Set a host's clock to this machine's clock plus some seconds."""

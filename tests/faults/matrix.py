@@ -13,11 +13,11 @@ from tests.faults.on_controller import CONTROLLER_FAULTS
 from tests.faults.on_files import FILE_FAULTS
 from tests.faults.on_links import LINK_FAULTS
 from tests.faults.on_programs import PROGRAM_FAULTS
-from tests.faults.scene import Bench, Said, Scene
+from tests.faults.scene import Bench, CommandResult, Scene
 
 FAULTS: tuple[Fault, ...] = (*CONTROLLER_FAULTS, *LINK_FAULTS, *PROGRAM_FAULTS, *FILE_FAULTS)
 TRIALS = 3
-"""Most faults strike the second of three trials: one is complete before, one follows."""
+"""Most faults happen in the second of three trials: one is complete before, and one follows."""
 
 
 @dataclass(frozen=True)
@@ -52,53 +52,55 @@ def _survive(fault: Fault, scene: Scene) -> Outcome:
     victim = scene.victim
     try:
         fault.strike(scene)
-        said = scene.end()
+        result = scene.end()
     except BaseException:
         fault.mend(scene)
         raise
-    _check_said(said, fault)
+    _check_result(result, fault)
     ended = judge.endings(scene.journal(), victim)[0]
-    # A machine cannot be asked while its link is cut; the controller that the fault struck has ended, here as there.
+    # A virtual machine cannot be inspected while its link is cut, so the fault is undone first. Its controller has ended.
     mended_first = fault.mended_first or scene.bench.kernel == "vm"
     if not mended_first:
         await_hosts(scene, fault.may_stay)
     fault.mend(scene)
     if mended_first:
         await_hosts(scene, fault.may_stay)
-    before = judge.whole_trials(scene.campaign)
-    assert ended in fault.ends, f"the struck trial ended {ended}, not {' or '.join(fault.ends)}; {said.text}"
-    assert not [*judge.damaged(before)], [*judge.damaged(before)]
-    said = scene.again()
-    assert said.code == 0, f"the same command ended with {said.code}: {said.text}"
+    before = judge.complete_trials(scene.campaign)
+    assert ended in fault.ends, (
+        f"the struck trial ended {ended}, not {' or '.join(fault.ends)}; {result.text}"
+    )
+    assert not [*judge.damaged_files(before)], [*judge.damaged_files(before)]
+    result = scene.again()
+    assert result.code == 0, f"the same command ended with {result.code}: {result.text}"
     return _judge(scene, victim, before, ended)
 
 
-def _check_said(said: Said, fault: Fault) -> None:
-    assert said.code in fault.codes, f"the controller ended with {said.code}: {said.text}"
-    assert "Traceback (most" not in said.text, said.text
+def _check_result(result: CommandResult, fault: Fault) -> None:
+    assert result.code in fault.codes, f"the controller ended with {result.code}: {result.text}"
+    assert "Traceback (most" not in result.text, result.text
 
 
 def await_hosts(scene: Scene, may_stay: tuple[str, ...] = ()) -> None:
     """Wait until every host has restored itself, except for files that may stay."""
     left: list[str] = []
 
-    def as_before() -> bool:
+    def restored() -> bool:
         left[:] = scene.lab.differences(may_stay)
         return not left
 
     try:
-        wait_for("the hosts as they were", as_before, WAIT_S)
+        wait_for("the restoration of the hosts", restored, WAIT_S)
     except AssertionError as error:
         raise AssertionError(f"left on hosts: {'; '.join(left)}") from error
 
 
-def _judge(scene: Scene, victim: str, before: dict[str, judge.Whole], ended: str) -> Outcome:
-    after = judge.whole_trials(scene.campaign)
-    assert not [*judge.lost(before, after)]
-    assert not [*judge.damaged(after)]
+def _judge(scene: Scene, victim: str, before: dict[str, judge.CompleteTrial], ended: str) -> Outcome:
+    after = judge.complete_trials(scene.campaign)
+    assert not [*judge.lost_trials(before, after)]
+    assert not [*judge.damaged_files(after)]
     assert len(after) == TRIALS and all(trial.counts for trial in after.values()), sorted(after)
     journal = scene.journal()
-    assert not [*judge.untrue(journal, scene.campaign)]
+    assert not [*judge.inconsistencies(journal, scene.campaign)]
     await_hosts(scene)
     attempts = sum(trial.attempts for trial in fold(journal).trials.values())
     return Outcome(TRIALS, ended, attempts - TRIALS)

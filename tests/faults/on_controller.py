@@ -42,7 +42,7 @@ def killed_in_commit(scene: Scene) -> None:
     scene.let_go()
     end_s = time.monotonic() + END_S
     while not place.exists():
-        assert time.monotonic() < end_s, "never committed"
+        assert time.monotonic() < end_s, "the trial was not moved to trials/"
     os.kill(scene.controller.pid, signal.SIGKILL)
 
 
@@ -94,16 +94,16 @@ def _refused(scene: Scene, name: str) -> None:
     finally:
         other.kill()
     scene.let_go()
-    assert other.returncode == 1, f"the other one ended with {other.returncode}: {said}"
+    assert other.returncode == 1, f"the second controller ended with {other.returncode}: {said}"
     assert "Traceback (most" not in said, said
 
 
 def _killed() -> Iterator[Fault]:
     phases = ("read", "guard", "set", "arm", "clocks", "restore", "stop", "collect", "judge")
     for phase in phases:
-        # What was whole on disk when its controller died counts: the journal adopts it.
+        # A trial that was complete on disk when its controller was killed counts: the next run adds it to the journal.
         ends = ("cut", "valid") if phase == "judge" else ("cut",)
-        # What is collected waits on its host, over lost connections too, until the same command says it need not.
+        # Files that were not fetched stay on their host, also without a connection, until the same command runs again.
         may_stay = (LEASE, UNCOLLECTED) if phase == "collect" else (LEASE,)
         strike, short = killed_in(phase), phase == "collect"
         yield Fault(f"sigkill-in-{phase}", phase, strike, ends, (KILLED,), may_stay=may_stay, short=short)
@@ -117,7 +117,7 @@ def _killed() -> Iterator[Fault]:
         (KILLED,),
         kernel="uml",
         more="calibrate: on",
-        trial=1,  # a path is measured for the first trial that takes it
+        trial=1,  # a path is measured for the first trial that uses it
     )
 
 

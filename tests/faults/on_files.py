@@ -57,13 +57,13 @@ def _results(scene: Scene) -> Path:
     return scene.bench.checkout.folder / "results"
 
 
-def changed_on_the_way(scene: Scene) -> None:
+def changed_during_collection(scene: Scene) -> None:
     """Change a file on its host after its checksum was made and before it is fetched."""
     commands = scene.campaign / "in-progress" / scene.victim / "commands"
     scene.let_go()
     end_s = time.monotonic() + END_S
     while not list(commands.glob("*-src-pack.json")):
-        assert time.monotonic() < end_s, "nothing was packed"
+        assert time.monotonic() < end_s, "no file was packed"
     os.kill(scene.controller.pid, signal.SIGSTOP)
     wait_for("the controller to stop", lambda: state_of(scene.controller.pid) == "T")
     remote = f"/tmp/samovar/{scene.campaign.name}/{scene.victim}"
@@ -83,7 +83,7 @@ def changed_afterwards(scene: Scene) -> None:
     scene.let_go()
 
 
-def found_and_put_back(scene: Scene) -> None:
+def found_and_restored(scene: Scene) -> None:
     """Check that `fab verify` finds the changed file, then restore the file."""
     file, whole = scene.notes["file"], scene.notes["whole"]
     assert isinstance(file, Path) and isinstance(whole, bytes)
@@ -114,6 +114,6 @@ FILE_FAULTS = (
         mend=writable,
         prepare=own_mounts,
     ),
-    Fault("file-changed-on-its-way", "collect", changed_on_the_way, ("valid", *BROKEN), (0, 1)),
-    Fault("file-changed-afterwards", "set", changed_afterwards, ("valid",), (0,), mend=found_and_put_back),
+    Fault("file-changed-on-its-way", "collect", changed_during_collection, ("valid", *BROKEN), (0, 1)),
+    Fault("file-changed-afterwards", "set", changed_afterwards, ("valid",), (0,), mend=found_and_restored),
 )

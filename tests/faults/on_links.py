@@ -19,12 +19,12 @@ FLAPS = 12
 
 
 def link(scene: Scene, host: str, state: str) -> None:
-    """Take a host's management link up or down."""
+    """Take a host's control link up or down."""
     scene.lab.on_wire(f"ip link set {scene.lab.control_port(host)} {state}")
 
 
 def cut_for(host: str, seconds: float) -> Strike:
-    """Cut a host's management link for some seconds while data is sent."""
+    """Cut a host's control link for some seconds while data is sent."""
 
     def strike(scene: Scene) -> None:
         scene.into_traffic()
@@ -36,7 +36,7 @@ def cut_for(host: str, seconds: float) -> Strike:
 
 
 def cut_for_good(scene: Scene) -> None:
-    """Cut the sender's management link while data is sent."""
+    """Cut the sender's control link while data is sent."""
     scene.into_traffic()
     link(scene, "src", "down")
 
@@ -47,7 +47,7 @@ def heal(scene: Scene) -> None:
 
 
 def flapping(scene: Scene) -> None:
-    """Take the router's management link down and up repeatedly, from before phase `arm`."""
+    """Take the router's control link down and up repeatedly, from before phase `arm`."""
     scene.let_go()
     for _ in range(FLAPS):
         link(scene, "rtr", "down")
@@ -112,7 +112,7 @@ def host_lost(scene: Scene) -> None:
 
 
 def lab_anew(scene: Scene) -> None:
-    """Stop what is left of the lab, and boot it again."""
+    """Stop the remaining processes of the lab, and boot it again."""
     scene.bench.checkout.lab_down()
     scene.bench.lab = boot(scene.bench.checkout).lab
 

@@ -66,7 +66,7 @@ def back(scene: Scene) -> None:
 
 
 def hung(host: str, program: str) -> Strike:
-    """Stop a program (SIGSTOP) on a host for good while data is sent."""
+    """Stop a program (SIGSTOP) on a host while data is sent, and do not let it continue."""
 
     def strike(scene: Scene) -> None:
         scene.into_traffic()

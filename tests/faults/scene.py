@@ -33,10 +33,10 @@ STUDIES: Mapping[str, str] = {
     "uml": "path: {rate: 10Mbit, rtt: 4ms, loss: 0%, aqm: pfifo, buffer: 40packets}\nsettings: {mtu: 1400}",
     "vm": "path: {rate: 2Mbit, rtt: 20ms, loss: 0%, aqm: pfifo, buffer: 40packets}\nsettings: {mtu: 1400}",
 }
-"""What trials change on hosts of each kernel. The machine's own kernel may lack netem."""
+"""Settings that trials change, by kernel. The machine's own kernel may lack netem."""
 EXPERIMENT = """\
 experiment: {name}
-title: A campaign that something happens to
+title: A campaign with a fault
 testbed: lab
 duration: {duration}
 replicates: {replicates}
@@ -75,14 +75,15 @@ class Bench:
 
     def configure(self, retries: int) -> None:
         """Write config.yaml."""
-        step = "8s" if self.kernel == "native" else "60s"  # a user-mode kernel takes its time
+        step = "8s" if self.kernel == "native" else "60s"  # a user-mode kernel is slow
         text = CONFIG.format(retries=retries, busy=BUSY, step=step)
         (self.checkout.folder / "config.yaml").write_text(text, encoding="utf-8")
 
     def define(self, name: str, replicates: int, more: str = "") -> None:
         """Write an experiment with this number of trials."""
         study = STUDIES[self.kernel] + ("\n" + more if more else "")
-        duration = "30s" if self.kernel == "vm" else "2s"  # it takes seconds to see there that data is sent
+        # On virtual machines, it takes seconds to detect that data is sent.
+        duration = "30s" if self.kernel == "vm" else "2s"
         text = EXPERIMENT.format(name=name, replicates=replicates, study=study, duration=duration)
         self.checkout.write(name, text)
 
@@ -124,7 +125,7 @@ def boot(checkout: Checkout) -> Bench:
 
 
 @dataclass
-class Said:
+class CommandResult:
     """The exit code and output of a controller."""
 
     code: int
@@ -140,7 +141,7 @@ class Scene:
     mount_holder: int = 0
     process: subprocess.Popen[str] | None = None
     notes: dict[str, object] = field(default_factory=dict)
-    patience_s: float = END_S
+    limit_s: float = END_S
     """The time limit for the controller to end."""
 
     @property
@@ -206,7 +207,9 @@ class Scene:
         process = self.controller
 
         def caught() -> bool:
-            assert process.poll() is None, f"it ended before: {process.stdout and process.stdout.read()}"
+            assert process.poll() is None, (
+                f"the controller ended before the fault: {process.stdout and process.stdout.read()}"
+            )
             return state_of(process.pid) == "T"
 
         wait_for(f"{self.name}: the moment of the fault", caught, END_S)
@@ -233,12 +236,12 @@ class Scene:
         os.kill(self.controller.pid, number)
         self.let_go()
 
-    def end(self) -> Said:
+    def end(self) -> CommandResult:
         """Wait until the controller has ended; return its exit code and output."""
-        text, _ = self.controller.communicate(timeout=self.patience_s)
-        return Said(self.controller.returncode, text)
+        text, _ = self.controller.communicate(timeout=self.limit_s)
+        return CommandResult(self.controller.returncode, text)
 
-    def again(self) -> Said:
+    def again(self) -> CommandResult:
         """Run the same command again to its end, without a fault."""
         self.start()
         return self.end()
@@ -274,7 +277,7 @@ class Scene:
         os.close(ready)
 
     def mount(self, script: str) -> None:
-        """Run a script in that namespace."""
+        """Run a script in the mount namespace of this scene."""
         command = ["nsenter", "--target", str(self.mount_holder), "--mount", "sh", "-ec", script]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr

@@ -18,11 +18,11 @@ from tests.lab.campaigns import ROOT, SAMOVAR
 
 pytestmark = [pytest.mark.lab, pytest.mark.proof]
 Record = Callable[[str, object], None]
-AT_WORK = '@REAL@ "$@" & r=$!; until grep -q samovar.so /proc/$r/maps || ! grep -q . /proc/$r/maps; do sleep 0.01; done'
+START_AND_WAIT = '@REAL@ "$@" & r=$!; until grep -q samovar.so /proc/$r/maps || ! grep -q . /proc/$r/maps; do sleep 0.01; done'
 """Starts R, and waits until it has loaded its libraries or has ended."""
 TROUBLES = {
-    "rscript-crashes": f"{AT_WORK}; kill -s SEGV $r; wait $r",
-    "rscript-killed": f"{AT_WORK}; kill -s KILL $r; wait $r",
+    "rscript-crashes": f"{START_AND_WAIT}; kill -s SEGV $r; wait $r",
+    "rscript-killed": f"{START_AND_WAIT}; kill -s KILL $r; wait $r",
     "rscript-out-of-memory": 'ulimit -v 120000; exec @REAL@ "$@"',
     "rscript-ends-early": "exit 0",
 }
@@ -64,22 +64,22 @@ def _analyse(scene: Scene, path: str) -> subprocess.CompletedProcess[str]:
 
 def _survives(scene: Scene, path: str) -> str:
     """Check that a failed analysis leaves the campaign unchanged, and that the next analysis succeeds."""
-    before = judge.whole_trials(scene.campaign)
+    before = judge.complete_trials(scene.campaign)
     if (tables := scene.campaign / "tables").is_dir():
-        shutil.rmtree(tables)  # or there is little left to do, which may be over before it is broken off
-    vain = _analyse(scene, path)
-    assert vain.returncode == 1, vain.stdout + vain.stderr
-    assert "Traceback (most" not in vain.stdout + vain.stderr, vain.stderr
-    assert judge.whole_trials(scene.campaign) == before
+        shutil.rmtree(tables)  # otherwise the analysis has little to do, and may end before it is killed
+    failed = _analyse(scene, path)
+    assert failed.returncode == 1, failed.stdout + failed.stderr
+    assert "Traceback (most" not in failed.stdout + failed.stderr, failed.stderr
+    assert judge.complete_trials(scene.campaign) == before
     again = _analyse(scene, os.environ["PATH"])
     assert again.returncode == 0, again.stdout + again.stderr
     assert (scene.campaign / "tables" / "metrics.csv").stat().st_size
-    assert judge.whole_trials(scene.campaign) == before
+    assert judge.complete_trials(scene.campaign) == before
     return f"{len(before)} trials, 0 lost, tables made by the same command"
 
 
 @pytest.mark.parametrize("name", TROUBLES)
-def test_a_campaign_survives_its_analysis(
+def test_a_campaign_is_unchanged_after_a_failed_analysis(
     name: str, whole: Scene, tmp_path: Path, record_property: Record
 ) -> None:
     record_property("fault", name)
@@ -90,7 +90,7 @@ def test_a_campaign_survives_its_analysis(
     record_property("outcome", _survives(whole, f"{tmp_path}:{os.environ['PATH']}"))
 
 
-def test_a_campaign_survives_that_there_is_no_r(
+def test_a_campaign_is_unchanged_after_an_analysis_without_r(
     whole: Scene, tmp_path: Path, record_property: Record
 ) -> None:
     record_property("fault", MISSING)
@@ -107,20 +107,20 @@ def test_a_journal_may_end_at_any_byte_of_its_last_record(native: Bench, record_
         scene.kill()
         scene.end()
         cuts = _cut_everywhere(scene.campaign / JOURNAL)
-        before = judge.whole_trials(scene.campaign)
+        before = judge.complete_trials(scene.campaign)
         _cut(scene.campaign / JOURNAL, cuts // 2)
         said = scene.again()
     finally:
         scene.abandon()
     assert said.code == 0, said.text
-    after = judge.whole_trials(scene.campaign)
+    after = judge.complete_trials(scene.campaign)
     assert len(after) == 2
     assert not [
-        *judge.lost(before, after),
-        *judge.damaged(after),
-        *judge.untrue(scene.journal(), scene.campaign),
+        *judge.lost_trials(before, after),
+        *judge.damaged_files(after),
+        *judge.inconsistencies(scene.journal(), scene.campaign),
     ]
-    assert list(scene.campaign.glob("journal.torn-*")), "what was cut off is kept"
+    assert list(scene.campaign.glob("journal.torn-*")), "the torn event is kept"
     record_property("outcome", f"{cuts} places, 2 trials, 0 lost")
 
 

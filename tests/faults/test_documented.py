@@ -10,13 +10,13 @@ from tests.faults.test_analysis_faults import ALL as ANALYSIS_FAULTS
 from tests.faults.test_night import NAME as NIGHT
 
 
-def test_every_fault_of_the_matrix_stands_in_the_documentation_and_no_other(root: Path) -> None:
+def test_the_documentation_lists_exactly_the_tested_faults(root: Path) -> None:
     text = (root / "docs" / "explanation" / "reliability.md").read_text(encoding="utf-8")
     table = text[text.index("| what happens | faults |") :].partition("\n\n")[0]
     named = re.findall(r"`([a-z0-9-]+)`", table)
     assert sorted(named) == sorted([*(fault.name for fault in FAULTS), *ANALYSIS_FAULTS, NIGHT])
 
 
-def test_no_two_faults_have_one_name() -> None:
+def test_the_names_of_faults_are_unique() -> None:
     names = [fault.name for fault in FAULTS]
     assert len(set(names)) == len(names)

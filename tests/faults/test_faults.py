@@ -46,7 +46,7 @@ def _key(fault: Fault) -> str:
 
 @pytest.fixture(scope="module")
 def benches(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Benches]:
-    """The labs."""
+    """The labs, each of which is booted when a fault needs it first."""
     made = Benches(tmp_path_factory)
     try:
         yield made
@@ -59,11 +59,11 @@ def benches(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Benches]:
     "fault",
     [pytest.param(f, id=f.name, marks=() if f.short else pytest.mark.proof) for f in FAULTS],
 )
-def test_a_campaign_survives(
+def test_a_campaign_survives_a_fault(
     fault: Fault, benches: Benches, record_property: Callable[[str, object], None]
 ) -> None:
     if TESTBED and fault.inside:
-        pytest.skip("strikes inside the lab's namespaces, or what only Linux has")
+        pytest.skip("needs the lab's namespaces or Linux")
     record_property("fault", fault.name)
     bench = benches.of(fault)
     started_s = time.monotonic()

@@ -1,6 +1,6 @@
 """The only access of the golden tests to samovar's modules: the bytes of a plan and the scripts of a trial.
 
-Everything else goes through the public commands. Whoever moves or renames what is imported here edits this file.
+Everything else goes through the public commands. If an imported module or name changes, only this file has to be edited.
 """
 
 from __future__ import annotations

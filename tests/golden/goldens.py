@@ -37,7 +37,7 @@ ELSEWHERE = (
 )
 """Experiments that are also planned for real machines, which no test connects to."""
 ALL_TRAFFIC = "all-traffic"
-"""Of the experiments in commands/experiments/, which use further recipes, the one for a lab."""
+"""The experiment in commands/experiments/ for a lab; the experiments there use recipes that no shipped experiment uses."""
 WORDS = ("title", "source", "description", "warnings")
 """Keys of a plan that are written for people."""
 OF_THIS_MACHINE = ("campaign", "refused", "cannot_run", "not_asked", "possible")
@@ -45,11 +45,11 @@ OF_THIS_MACHINE = ("campaign", "refused", "cannot_run", "not_asked", "possible")
 MOST_LINES = 40
 SCRIPTS = "-scripts.txt"
 PROGRAMS = "**/program/*.*"
-"""Where below templates/ the programs are that scripts contain."""
+"""The pattern of the files below templates/ with programs that scripts contain."""
 MOST_TRIALS, MANY_HOSTS = 6, 8
-"""Of so many trials the scripts are rendered, of two where there are many hosts, since that takes long."""
+"""The number of trials whose scripts are rendered; with MANY_HOSTS or more, only two trials, since rendering takes long."""
 SHOWN_PHASES = ("set", "expected state", "offer", "arm", "traffic", "stop", "finish", "reboot")
-"""Phases whose scripts are kept as text, of one trial; of the others digests are kept."""
+"""Phases whose scripts are stored as text for one trial; for all other phases and trials, digests are stored."""
 
 Answer = Any
 
@@ -64,7 +64,7 @@ class Case:
 
     @property
     def name(self) -> str:
-        """Name the files of the case."""
+        """The name of the files of the case, without suffix."""
         profile = f"-{self.profile}" if self.profile else ""
         return f"{self.experiment}{profile}" + (f"-at-{self.testbed}" if self.testbed else "")
 
@@ -76,7 +76,7 @@ class Case:
 
 
 def cases() -> list[Case]:
-    """List every shipped experiment with each of its profiles."""
+    """Return a case for every shipped experiment with each of its profiles, and the cases of ALL_TRAFFIC and ELSEWHERE."""
     found = []
     for path in sorted((ROOT / "experiments").glob("*.yaml")):
         tree = yaml.safe_load(path.read_text())
@@ -107,7 +107,7 @@ def environment() -> dict[str, str]:
 
 
 def ask(checkout: Path, requests: Sequence[Sequence[str]]) -> list[Answer]:
-    """Answer requests as program.py describes them."""
+    """Send requests to program.py, which describes them, and return its answers."""
     done = subprocess.run(
         [sys.executable, HERE / "program.py", checkout],
         input=json.dumps(requests),
@@ -147,7 +147,7 @@ def make_goldens(folder: Path) -> dict[str, str]:
 
 
 def plan_requests(case: Case) -> list[list[str]]:
-    """Return the requests for a plan as it is printed and as a campaign keeps it."""
+    """Return the requests for a plan as a command prints it, and as a campaign stores it."""
     written = ["plan", case.experiment, case.profile, case.testbed]
     if case.testbed:  # `fab plan` would try to connect to it
         return [["fab", "explain", case.experiment, "cc", *case.options], written]
@@ -160,7 +160,7 @@ def trials_of(written: str) -> list[str]:
 
 
 def hosts_of(written: str) -> int:
-    """Return the number of hosts of a plan's first treatments."""
+    """Return the number of hosts of a plan's first treatment."""
     return sum(name.startswith("hosts.") for name in json.loads(written)["treatments"][0]["resolved"])
 
 
@@ -256,7 +256,7 @@ def recipes_of(resolved: Mapping[str, Any]) -> list[str]:
 
 
 def script_digests(hosts: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
-    """Return a digest of all scripts of each host, comments left out."""
+    """Return a digest of all scripts of each host, without their comments."""
     return {
         host: digest({phase: without_comments(text) for phase, text in phases.items()})
         for host, phases in hosts.items()
@@ -344,7 +344,7 @@ def digest(value: object) -> str:
 
 
 def program_requests() -> list[list[str]]:
-    """Return the commands that concern no shipped experiment alone."""
+    """Return the commands that do not belong to a single shipped experiment."""
     tree = yaml.safe_load((COMMANDS / "commands.yaml").read_text())
     return [["fab", *command.split()] for command in tree["commands"]]
 
@@ -364,7 +364,7 @@ def mistake_requests() -> list[list[str]]:
 
 
 def listing(checkout: Path) -> str:
-    """Return `fab -l`, which the program in one process cannot print."""
+    """Return the output of `fab -l`, which program.py cannot print."""
     fab = Path(sys.executable).with_name("fab")
     done = subprocess.run(
         [fab, "-l"], cwd=checkout, env=environment(), capture_output=True, text=True, check=True

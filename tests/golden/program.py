@@ -2,7 +2,7 @@
 
 A request is a list. `["fab", argument, ...]` runs a command and is answered with its exit code and output,
 `["edit", file, old, new]` changes a file of the checkout, `["undo"]` reverts all changes, `["plan", ...]` and
-`["scripts", ...]` are answered by adapter.py. The first command takes as long as `fab` does, others a tenth.
+`["scripts", ...]` are answered by adapter.py. The first command takes as long as a command of `fab`, each further one a tenth of this time.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Program:
         self.originals: dict[Path, str | None] = {}
 
     def answer(self, request: list[str]) -> Any:
-        """Return what a request is answered with."""
+        """Return the answer to a request."""
         kind, *arguments = request
         if kind == "fab":
             return self.fab(arguments)
@@ -52,7 +52,7 @@ class Program:
         return stream.buffer.getvalue().decode().replace(str(self.root), "CHECKOUT")
 
     def edit(self, name: str, old: str, new: str) -> None:
-        """Replace a text of a file; a file that is missing is created with the new text."""
+        """Replace a text in a file; a missing file is created with the new text."""
         path = self.root / name
         before = path.read_text() if path.exists() else None
         self.originals.setdefault(path, before)

@@ -14,7 +14,7 @@ from tests.golden.goldens import COMMANDS, make_goldens
 
 
 def main() -> None:
-    """Write the golden files that are named, or all."""
+    """Write the golden files of the group that the command line names, or of both groups."""
     writers = {"commands": write_commands, "campaign": write_campaign}
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("which", nargs="?", choices=writers, help="both by default")
@@ -37,7 +37,7 @@ def write_commands() -> None:
 
 
 def write_campaign() -> None:
-    """Write the outputs for the recorded campaign; what its trials measured is part of the recording."""
+    """Write the outputs for the recorded campaign, without measured values, which are part of the recording."""
     with tempfile.TemporaryDirectory() as folder:
         made = make_campaign(Path(folder))
     GOLDEN.mkdir(exist_ok=True)
