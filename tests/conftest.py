@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-# An example may take as long as a busy machine needs: no test asserts a time.
+# An example of Hypothesis has no time limit, because a machine may be busy and no test asserts a duration.
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
 
-# In `make proofs &`, a shell makes pytest ignore Ctrl-C, and so would the programs that tests start.
+# With `make proofs &`, the shell makes pytest ignore SIGINT, and the programs that tests start would inherit this.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).parent.parent

@@ -76,12 +76,12 @@ def interrupted_twice(scene: Scene) -> None:
 
 
 def second_controller(scene: Scene) -> None:
-    """Run the same command at the same time."""
+    """Run the same command while the first controller runs it; it must be refused."""
     _refused(scene, scene.name)
 
 
 def second_campaign(scene: Scene) -> None:
-    """Run another campaign on the same hosts at the same time."""
+    """Run another campaign on the hosts while the first controller uses them; it must be refused."""
     other = f"{scene.name}-other"
     scene.bench.define(other, 1)
     _refused(scene, other)

@@ -36,13 +36,13 @@ def cut_for(host: str, seconds: float) -> Strike:
 
 
 def cut_for_good(scene: Scene) -> None:
-    """Cut the sender's control link while data is sent."""
+    """Cut the sender's control link while data is sent, and leave it cut."""
     scene.into_traffic()
     link(scene, "src", "down")
 
 
 def heal(scene: Scene) -> None:
-    """Restore the link."""
+    """Restore the sender's control link."""
     link(scene, "src", "up")
 
 
@@ -86,7 +86,7 @@ def frozen(host: str, seconds: float) -> Strike:
 
 
 def frozen_for_good(scene: Scene) -> None:
-    """Stop every process of the receiver."""
+    """Stop every process of the receiver while data is sent, and leave them stopped."""
     scene.into_traffic()
     scene.lab.send_all("dst", signal.SIGSTOP)
 

@@ -24,7 +24,7 @@ from tests.lab.campaigns import BUSY, ROOT, Checkout, make_checkout
 END_S = 1800.0
 """The time limit for a controller to end on a busy machine, in seconds."""
 UNKNOWN_S = 1.0
-"""The delay of a fault from the start of a phase that no earlier trial has had, in seconds."""
+"""The delay in seconds from the start of a phase to the fault, if no earlier trial shows how long the phase takes."""
 UNDER_WAY_BYTES = 100_000
 TESTBED = os.environ.get("FAULTS_TESTBED", "")
 """The file of a testbed with virtual machines src, rtr and dst, which replaces the usual labs; may be empty."""
@@ -146,7 +146,7 @@ class Scene:
 
     @property
     def lab(self) -> Lab:
-        """The hosts."""
+        """The hosts of the lab."""
         return self.bench.lab
 
     @property

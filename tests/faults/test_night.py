@@ -27,7 +27,7 @@ NAME = f"ten-in-{TRIALS}-trials"
 RETRIES = 2
 LIMIT_S = 15.0 * TRIALS
 ROUNDS = 4
-"""The number of times that the command may be needed after the last fault."""
+"""The largest number of runs of the command that the campaign may need after the last fault."""
 STUDY = """\
 experiment: {name}
 title: Many short trials
@@ -194,7 +194,7 @@ def _number(text: str) -> float | None:
 
 
 def _groups(metrics: Mapping[Key, float | None]) -> dict[Key, list[float]]:
-    """Collect the values of each metric over the replicates of each treatment that have it, in order."""
+    """Return the sorted values of each metric, over the replicates of each treatment that have this metric."""
     groups: dict[Key, list[float]] = defaultdict(list)
     for key, value in metrics.items():
         if value is not None:

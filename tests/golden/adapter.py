@@ -15,7 +15,7 @@ from samovar.recipes import TrialScripts
 
 CAMPAIGN = "full-20260101-000000"
 T0_NS = 1_800_000_000 * 10**9
-"""Second 0 of the traffic in rendered scripts."""
+"""The start of the traffic in rendered scripts, in nanoseconds since the epoch."""
 
 
 @cache
@@ -31,7 +31,7 @@ def plan_of(root: Path, experiment: str, profile: str, testbed: str) -> Any:
 
 
 def plan_bytes(root: Path, experiment: str, profile: str, testbed: str) -> bytes:
-    """Return plan.json as a campaign keeps it."""
+    """Return the content that plan.json has in a campaign of this plan."""
     content: bytes = plan_of(root, experiment, profile, testbed).to_json()
     return content
 

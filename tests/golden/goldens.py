@@ -1,7 +1,7 @@
 """Golden outputs of the commands that need no lab: made here, compared by tests/unit/test_golden_commands.py.
 
-`commands/values/` holds what machines read: plans, trials, scripts. It must not change. `commands/text/` holds what
-people read. It changes when wording is changed on purpose: run regenerate.py and read the difference.
+`commands/values/` has the output for machines: plans, trials, scripts. It must not change. `commands/text/` has the
+output for people. If wording was changed on purpose, run regenerate.py and read the difference.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ ELSEWHERE = (
 ALL_TRAFFIC = "all-traffic"
 """The experiment in commands/experiments/ for a lab; the experiments there use recipes that no shipped experiment uses."""
 WORDS = ("title", "source", "description", "warnings")
-"""Keys of a plan that are written for people."""
+"""Keys of a plan whose values are texts for people."""
 OF_THIS_MACHINE = ("campaign", "refused", "cannot_run", "not_asked", "possible")
 """Keys of `fab plan --json` that depend on the machine or on earlier campaigns."""
 MOST_LINES = 40
@@ -101,7 +101,7 @@ def make_checkout(folder: Path) -> Path:
 
 
 def environment() -> dict[str, str]:
-    """Return an environment in which all commands print the same everywhere."""
+    """Return an environment in which all commands have the same output on every machine."""
     own = {key: os.environ[key] for key in ("PATH", "R_LIBS", "HOME") if key in os.environ}
     return {**own, "LC_ALL": "C.UTF-8", "COLUMNS": "120", "TZ": "UTC", "PYTHONDONTWRITEBYTECODE": "1"}
 
@@ -149,7 +149,7 @@ def make_goldens(folder: Path) -> dict[str, str]:
 def plan_requests(case: Case) -> list[list[str]]:
     """Return the requests for a plan as a command prints it, and as a campaign stores it."""
     written = ["plan", case.experiment, case.profile, case.testbed]
-    if case.testbed:  # `fab plan` would try to connect to it
+    if case.testbed:  # `fab plan` would try to connect to the testbed
         return [["fab", "explain", case.experiment, "cc", *case.options], written]
     return [["fab", "plan", case.experiment, "--json", *case.options], written]
 
@@ -214,7 +214,7 @@ def files_of(
 
 
 def plan_values(plan: Mapping[str, Any], full: Sequence[int]) -> dict[str, Any]:
-    """Return what machines read of `fab plan --json`: some trials in full, and a digest of every trial."""
+    """Return the values in the output of `fab plan --json`: some trials in full, and a digest of every trial."""
     trials = plan["trials"]
     rest = {key: value for key, value in plan.items() if key not in ("trials", *WORDS, *OF_THIS_MACHINE)}
     return {
@@ -225,13 +225,13 @@ def plan_values(plan: Mapping[str, Any], full: Sequence[int]) -> dict[str, Any]:
 
 
 def without_words(plan: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a plan without the keys that are written for people."""
+    """Return a plan without the keys whose values are texts for people."""
     parts = [{key: value for key, value in part.items() if key not in WORDS} for part in plan["parts"]]
     return {**{key: value for key, value in plan.items() if key not in WORDS}, "parts": parts}
 
 
 def drop_repeated_scripts(files: dict[str, str]) -> None:
-    """Drop the script texts of experiments whose recipes are the same as those of an earlier one."""
+    """Drop the script texts of experiments whose recipes are the same as those of an earlier experiment."""
     seen: set[str] = set()
     for name in [name for name in files if name.endswith(SCRIPTS)]:
         values = json.loads(files[name.replace("text/", "values/").replace(SCRIPTS, ".json")])
@@ -301,7 +301,7 @@ def script_text(trial: str, hosts: Mapping[str, Mapping[str, str]]) -> str:
 
 @cache
 def embedded_programs() -> Mapping[str, Path]:
-    """Return the files of the programs that scripts contain, by their text as it is quoted there."""
+    """Return the files of the programs that scripts contain, by the text of the program as quoted in a script."""
     paths = sorted((ROOT / "templates").glob(PROGRAMS))
     return {shlex.quote(path.read_text().strip() + "\n")[1:-2]: path for path in paths}
 
@@ -350,7 +350,7 @@ def program_requests() -> list[list[str]]:
 
 
 def mistake_requests() -> list[list[str]]:
-    """Return the commands that are refused, each after the edits that make it wrong."""
+    """Return the commands that are refused, each after the edits that cause the refusal."""
     tree = yaml.safe_load((COMMANDS / "commands.yaml").read_text())
     requests: list[list[str]] = []
     for mistake in tree["mistakes"]:
@@ -373,7 +373,7 @@ def listing(checkout: Path) -> str:
 
 
 def transcript(pairs: Sequence[tuple[list[str], Answer]]) -> str:
-    """Write commands and what they print as in a terminal."""
+    """Return commands and their output as a terminal shows them."""
     lines = []
     for (kind, *arguments), answer in pairs:
         if kind == "edit":

@@ -16,7 +16,7 @@ from typing import Any
 
 
 class Program:
-    """The commands in a checkout that belongs to this process alone."""
+    """Commands in a checkout that no other process uses."""
 
     def __init__(self, root: Path) -> None:
         self.root = root

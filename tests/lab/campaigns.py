@@ -49,7 +49,7 @@ factors: {factors}
 
 
 class HasResult(Protocol):
-    """A trial that was run; a test may keep more of the trial than its result."""
+    """A finished trial with its result; tests add further fields."""
 
     @property
     def result(self) -> TrialResult:
@@ -90,7 +90,10 @@ class Checkout:
 
     def start(self, name: str, *flags: str) -> subprocess.Popen[str]:
         """Start `fab run NAME` as a process of its own; flags such as `new` and `testbed=lab,twin` are its options."""
-        default_signals = ["env", "--default-signal=HUP,INT,TERM"]  # where tests run behind a script's `&`
+        default_signals = [
+            "env",
+            "--default-signal=HUP,INT,TERM",
+        ]  # background jobs of a script ignore SIGINT
         options = (f"--{flag}" for flag in flags)
         command = [*default_signals, *SAMOVAR, str(self.folder), "run", name, *options]
         return subprocess.Popen(

@@ -23,8 +23,8 @@ while now < end:
     time.sleep(max(0, due - time.monotonic()))
     now = time.monotonic()
 """
-"""Arguments: ADDRESS PORT SIZE SECONDS BATCH RATE, with the size of the payload in bytes and its rate in bit/s. Datagrams that a busy
-machine delays by more than 10 ms are not sent later."""
+"""Arguments: ADDRESS PORT SIZE SECONDS BATCH RATE, with the size of the payload in bytes and its rate in bit/s. Datagrams that
+are late by more than 10 ms, as on a busy machine, are left out."""
 
 SINK = """
 import socket, sys, time

@@ -3,7 +3,7 @@
     python3 flooded_air.py PROGRAM FOLDER STATIONS FRAMES SECONDS
 
 Run this with `unshare -rn`. Each station sends FRAMES frames of 1514 bytes to the access point. After SECONDS more
-seconds, the record is printed as CSV, followed by a line with the share of a CPU that the program used in them.
+seconds, the record is printed as CSV, followed by a line with the share of a CPU that the program used in this time.
 """
 
 import os
@@ -16,7 +16,8 @@ from pathlib import Path
 
 PROGRAM, FOLDER, STATIONS, FRAMES, SECONDS = sys.argv[1], Path(sys.argv[2]), *map(int, sys.argv[3:6])
 LENGTH_BYTES, BATCH = 1514, 20
-LOCAL_EXPERIMENTAL = bytes.fromhex("88b5")  # IEEE 802, an EtherType that no protocol of the kernel answers
+# An EtherType for experiments (IEEE 802), which no protocol of the kernel answers.
+LOCAL_EXPERIMENTAL = bytes.fromhex("88b5")
 
 
 def mac(port: int) -> bytes:

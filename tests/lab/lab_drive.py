@@ -1,4 +1,4 @@
-"""Start, use, inspect and stop a lab; also as a program, which a test runs as another user."""
+"""Start, use, inspect and stop a lab; a test also runs this file as a program of another user."""
 
 from __future__ import annotations
 

@@ -187,7 +187,7 @@ def new_cluster() -> Iterator[Cluster]:
         key.write_bytes(os.urandom(128))
         key.chmod(0o400)
         shutil.chown(key, "munge", "munge")
-        shutil.chown(folder, "munge")  # munged wants to own the folder of its socket
+        shutil.chown(folder, "munge")  # munged must own the folder of its socket
         host, ports = socket.gethostname(), free_ports(1 + len(NODES))
         nodes = "\n".join(
             f"NodeName={node} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs=2 RealMemory=4000 State=UNKNOWN"

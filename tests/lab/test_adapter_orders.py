@@ -13,7 +13,7 @@ from samovar.experiment import load_testbed
 from tests.lab.flood import FLOOD, SINK, command
 from tests.lab.kernels import KERNELS, ROOT, Hosts
 
-pytestmark = pytest.mark.proof  # a lab for each kernel
+pytestmark = pytest.mark.proof  # starts a lab on each kernel
 ORDERS = 300
 PLACE = "/mnt/devices/powerline"
 ORDER_PROGRAM = """

@@ -23,7 +23,7 @@ from tests.lab.flood import FLOOD, SINK, command
 from tests.lab.skew import Skew, skew_host
 from tests.lab.swallow import swallow_pauses
 
-pytestmark = pytest.mark.proof  # campaigns of minutes
+pytestmark = pytest.mark.proof  # campaigns that take minutes
 TESTBED = "powerline"
 SKEW_S, DRIFT_PPM = 0.25, 40.0
 SIZED = """

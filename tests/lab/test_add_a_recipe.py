@@ -70,7 +70,7 @@ class Clone:
         return read
 
     def state(self, host: str, when: str) -> dict[str, str]:
-        """Return the state of a host `before`, `set` in or `after` the one trial."""
+        """Return a state of a host in the one trial; `when` is `before`, `set` or `after`."""
         read: dict[str, str] = json.loads((self.trial / "facts" / f"{host}-{when}.json").read_bytes())
         return read
 

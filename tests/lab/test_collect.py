@@ -63,7 +63,7 @@ def test_files_arrive_unchanged_and_are_removed_from_the_host(
     was = {file.name: (remote / file.output).read_bytes() for file in FILES}
     entries = collect(session, str(remote), FILES, tmp_path / "trial")
     assert (tmp_path / "trial" / collected_path(CAPTURE)).read_bytes() == was[CAPTURE.name], (
-        "compressed once, not twice"
+        "a compressed capture is not compressed again"
     )
     assert gzip.decompress((tmp_path / "trial" / collected_path(LOGGER)).read_bytes()) == was[LOGGER.name]
     assert gzip.decompress((tmp_path / "trial" / "logs/bulk-client.log.gz").read_bytes()) == b""
@@ -293,7 +293,7 @@ def test_nothing_is_written_outside_the_trial_whatever_a_host_prints_about_its_f
     (remote / "data.csv").write_text("1\n")
     lying.set_output(b"\n".join([*lines, b""]))
     trial = tmp_path / "campaign" / "trial"
-    with pytest.raises(TestbedError):  # no line can have the sum of the file
+    with pytest.raises(TestbedError):  # no generated line has the checksum of the file
         collect(lying, str(remote), [DATA], trial)
     assert [
         path
@@ -447,7 +447,9 @@ def test_a_trial_that_completed_is_never_overwritten(complete: Path, tmp_path: P
     assert (complete / "manifest.json").exists()
 
 
-def test_a_half_written_trial_is_not_committed(complete: Path, tmp_path: Path) -> None:
+def test_a_trial_with_a_partial_file_or_without_a_manifest_is_not_committed(
+    complete: Path, tmp_path: Path
+) -> None:
     (complete / "traces" / "b.gz.part").write_bytes(b"da")
     with pytest.raises(CampaignError, match=r"b.gz.part: this file was not fetched"):
         commit_trial(complete, tmp_path / "trials")

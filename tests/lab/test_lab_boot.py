@@ -44,7 +44,7 @@ def state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture
 def access(testbed: Testbed, state: Path) -> lab.Access:
-    """The lab, started if it does not run."""
+    """The lab, which is started if it is not running."""
     return lab.read_access(state) or lab.up(testbed, state, NEEDS, silent)
 
 
@@ -173,13 +173,15 @@ def test_the_state_folder_is_closed_to_others(access: lab.Access, state: Path) -
     assert Path(access.key).stat().st_mode & 0o077 == 0
 
 
-def test_starting_a_running_lab_leaves_it_as_it_is(testbed: Testbed, access: lab.Access, state: Path) -> None:
+def test_starting_a_running_lab_again_does_not_change_it(
+    testbed: Testbed, access: lab.Access, state: Path
+) -> None:
     events: list[Event] = []
     assert lab.up(testbed, state, NEEDS, events.append) == access
     assert "lab-starting" not in {event.name for event in events}
 
 
-def test_another_version_of_the_testbed_is_refused_while_the_lab_runs(
+def test_a_changed_testbed_file_is_refused_while_the_lab_runs(
     testbed: Testbed, access: lab.Access, state: Path
 ) -> None:
     assert access.process.is_running

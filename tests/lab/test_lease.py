@@ -90,7 +90,7 @@ def files(target: SshTarget) -> list[str]:
     return sorted(path.name for path in lease.parent.glob(f"{lease.name}*"))
 
 
-def test_a_second_campaign_on_a_host_is_refused_with_the_holder_and_a_remedy(
+def test_a_second_campaign_on_a_host_is_refused_with_an_error_that_names_the_holder(
     target: SshTarget, tmp_path: Path
 ) -> None:
     first, second = (leases(target, campaign(tmp_path, name)) for name in ("first", "second"))

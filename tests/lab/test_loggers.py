@@ -1,4 +1,4 @@
-"""Run every logger on real kernels during a flow: traces have their columns, and their numbers agree."""
+"""Run every logger on real kernels during a flow, and compare the numbers in the traces of different loggers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Disturb the testbed before or during a trial: each deviation from the request gets a verdict that names it."""
+"""Disturb the testbed before or during a trial: the verdict reports each deviation from the request."""
 
 from __future__ import annotations
 

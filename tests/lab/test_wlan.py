@@ -62,7 +62,7 @@ factors: {wlan.rate: [6Mbit]}
 
 @pytest.mark.proof
 def test_full_queues_drain_at_the_rate_of_the_model_in_virtual_time(tmp_path: Path) -> None:
-    """For 12 stations at 54 Mbit/s, by the record's times while every station has a backlog of 100 frames or more."""
+    """The rate of 12 stations at 54 Mbit/s is taken from the record while each has a backlog of 100 frames or more."""
     flows = ",".join(f"{station}:0" for station in range(1, STATIONS + 1))
     subprocess.run(["make", "-s", "-C", DEVICES, f"OUT={tmp_path}", tmp_path / "virtual"], check=True)
     words = [str(tmp_path / "virtual"), "600", str(STATIONS + 1), "1514", flows]

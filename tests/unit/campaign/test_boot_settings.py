@@ -53,7 +53,7 @@ def test_the_scripts_of_boot_settings_change_nothing_else() -> None:
     assert made.wanted("alpha", lasting=True) == ("planned.txd.em1=256", "txd.em1=256")
 
 
-def test_every_boot_setting_has_a_value_now_and_a_planned_value_after_a_reboot() -> None:
+def test_every_boot_setting_has_a_current_value_and_a_value_planned_for_the_next_boot() -> None:
     wanted = {line.partition("=")[0] for line in scripts().wanted("alpha", lasting=True)}
     assert wanted == {f"{planned}{key}" for key in ("txd.em1",) for planned in ("", "planned.")}
 

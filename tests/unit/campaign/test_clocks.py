@@ -83,7 +83,7 @@ def test_an_offset_within_its_error_is_not_corrected() -> None:
     assert estimate("src", [_reading(-0.010, 0.003)], 0.0).correction_s == pytest.approx(-0.010)
 
 
-def test_the_longest_duration_of_the_latest_readings_is_returned_and_zero_without_a_reading() -> None:
+def test_the_longest_duration_is_that_of_the_latest_readings_and_zero_without_readings() -> None:
     assert Clocks().longest_s() == 0.0
     assert Clocks({"src": [_reading(0.0, 0.01), _reading(0.0, 0.02)]}).longest_s() == 0.04
 
@@ -188,7 +188,7 @@ def test_the_drift_of_a_clock_that_may_have_been_set_once_is_always_within_the_b
     assert drift is None or drift.low_ppm - 1e-3 <= drift_ppm <= drift.high_ppm + 1e-3
 
 
-def test_the_bounds_hold_for_a_clock_50_percent_too_fast_wherever_in_its_runs_it_was_read() -> None:
+def test_the_drift_of_a_clock_that_is_50_percent_too_fast_is_within_the_bounds() -> None:
     taken = [(0.0, -0.01), (1.0, 0.01), (2.0, -0.01), (3.0, 0.01)]
     drift = drift_of([_reading(1.5 * (t_s + late_s) - t_s, 0.01, t_s) for t_s, late_s in taken])
     assert drift is not None

@@ -248,7 +248,7 @@ def test_a_power_cycle_does_not_shorten_the_wait_for_a_host(monkeypatch: pytest.
     assert events == ["host-lost", "host-power-cycled", "host-back"]
 
 
-def test_an_error_names_its_hosts() -> None:
+def test_an_error_lists_the_hosts_that_caused_it_with_their_messages() -> None:
     one, other = RemoteError("src", "set", 1, "no"), TestbedError("dst: no answer")
     assert one.blamed == {"src": "src: set: exit code 1: no"}
     assert HostsError({"src": one, "dst": other}).blamed == {"src": str(one), "dst": "dst: no answer"}

@@ -1,3 +1,5 @@
+"""The journal of a campaign: events on disk, torn lines, the lock, and the state that the events result in."""
+
 from __future__ import annotations
 
 import fcntl
@@ -68,7 +70,7 @@ def test_an_edit_of_the_journal_is_detected_by_the_checksums_in_later_trial_fini
     file: Path,
 ) -> None:
     write(file, BEGUN, FINISHED)
-    write(file, STARTED, FINISHED)  # by another controller
+    write(file, STARTED, FINISHED)  # written by another controller
     whole = file.read_bytes()
     assert list(failed_checksums(whole)) == []
     assert list(failed_checksums(whole.replace(b'"abc"', b'"abd"'))) == [2, 4]
@@ -88,7 +90,7 @@ def test_an_event_is_one_json_object_on_one_line_whatever_its_values_contain(fil
     assert json.loads(second)["event"] == "campaign-started"
 
 
-def test_a_reopened_journal_is_appended_to(file: Path) -> None:
+def test_events_are_appended_to_a_reopened_journal(file: Path) -> None:
     write(file, BEGUN)
     with Journal(file) as journal:
         assert list(journal.entries) == [BEGUN]

@@ -284,7 +284,7 @@ def write_client_output(folder: Path, generator: str, sent_bytes: int) -> None:
 
 
 @pytest.mark.parametrize(("sent_bytes", "verdict"), [(600_000, "valid"), (300_000, "invalid")])
-def test_without_a_capture_the_count_of_the_generator_gives_the_rate(
+def test_without_a_capture_the_rate_is_computed_from_the_count_of_the_generator(
     sent_bytes: int, verdict: str, tmp_path: Path
 ) -> None:
     write_client_output(tmp_path, "iperf3-udp", sent_bytes)
@@ -302,7 +302,7 @@ def test_without_capture_and_count_the_rate_is_reported_as_unknown(tmp_path: Pat
 @pytest.mark.parametrize(
     ("changes", "halted"), [({}, {"bulk-client"}), ({"size_bytes": 300_000, "duration_s": None}, set())]
 )
-def test_a_count_gives_no_rate_where_the_time_of_sending_is_unknown(
+def test_no_rate_is_computed_from_the_count_of_a_generator_if_the_time_of_sending_is_unknown(
     changes: dict[str, Any], halted: set[str], tmp_path: Path
 ) -> None:
     write_client_output(tmp_path, "iperf3-udp", 300_000)

@@ -70,7 +70,7 @@ def failures(result: DirectionMeasurement, *, fills: bool = True) -> list[str]:
     return [c.reason for c in check_direction(PATH, DOWN, PROBE, result, fills=fills) if not c.ok]
 
 
-def test_a_measurement_is_read_from_what_the_scripts_print() -> None:
+def test_a_measurement_is_read_from_the_output_of_the_calibration_scripts() -> None:
     result = measurement(lost=frozenset({3, 4, 5, 90}))
     assert result.base_rtt_s == pytest.approx(0.0402)
     assert len(result.round_trips_s) == 29, "the first one is left out: it may have waited for ARP"

@@ -45,13 +45,13 @@ def test_the_window_of_the_fitted_buffer_is_exactly_the_requested_window(target:
 
 
 @pytest.mark.parametrize("buffer_bytes", [67_108_864, 79_013, 1_580_247, 4 * 9_999_000 + 1_048_576])
-def test_the_share_of_a_buffer_that_the_window_has_is_derived_from_both(buffer_bytes: int) -> None:
+def test_the_share_of_the_window_in_its_buffer_is_computed_from_their_sizes(buffer_bytes: int) -> None:
     ratios = range(1, WHOLE)
     assert [window_share(buffer_bytes * ratio // WHOLE, buffer_bytes) for ratio in ratios] == list(ratios)
 
 
 @pytest.mark.parametrize(("clamp", "size"), [(0, 1000), (1000, 1000), (501, 1000), (5, 0)])
-def test_a_window_that_is_not_a_share_of_its_buffer_gives_none(clamp: int, size: int) -> None:
+def test_a_window_whose_share_of_its_buffer_is_not_1_to_255_of_256_gives_none(clamp: int, size: int) -> None:
     assert window_share(clamp, size) is None
 
 

@@ -99,7 +99,7 @@ def shards(tmp_path: Path) -> list[Path]:
     ]
 
 
-# Which trials a shard has
+# The trials of a shard
 
 
 @pytest.mark.parametrize("of", [1, 2, 3, 4])
@@ -151,7 +151,7 @@ def test_a_pick_within_a_shard_has_the_trials_that_are_in_both(tmp_path: Path) -
 # The campaign of a shard
 
 
-def test_a_shard_resumes_its_own_campaign_and_neither_another_shard_nor_the_whole_plan_does(
+def test_the_campaign_of_a_shard_is_resumed_only_by_this_shard_and_not_by_the_whole_plan(
     tmp_path: Path,
 ) -> None:
     folder = run_shard(tmp_path, "1/2", trials=2)

@@ -115,7 +115,7 @@ def test_a_log_with_a_damaged_footer_is_reported_as_unreadable(damaged: str, tmp
         (9_999_000, 30_000, []),  # too little data to open the window
     ],
 )
-def test_the_largest_window_that_a_sender_saw_is_compared_with_the_requested_one(
+def test_the_largest_window_in_the_log_of_a_sender_is_compared_with_the_requested_one(
     rwnd_bytes: int | None, size_bytes: int | None, wrong: list[str], tmp_path: Path
 ) -> None:
     values = {"port": 5201, "rwnd_bytes": rwnd_bytes, "size_bytes": size_bytes}

@@ -277,10 +277,10 @@ def test_a_deviation_from_the_request_is_reported_with_the_observed_value(
 @pytest.mark.parametrize(
     ("mss", "offered", "requested", "ok"),
     [
-        ("500B", (500, 560), "500 or 560 B", True),  # iperf and nuttcp set it at the client only
-        ("500B", (500, 500), "500 or 560 B", True),  # iperf3 sets it at both ends
+        ("500B", (500, 560), "500 or 560 B", True),  # iperf and nuttcp set the MSS at the client only
+        ("500B", (500, 500), "500 or 560 B", True),  # iperf3 sets the MSS at both ends
         ("500B", (536, 560), "500 or 560 B", False),
-        ("1000B", (560, 560), "560 B", True),  # the kernel offers no more than the MTU allows
+        ("1000B", (560, 560), "560 B", True),  # the kernel offers no larger MSS than the MTU allows
     ],
 )
 def test_the_mss_that_a_generator_sets_is_accepted_beside_that_of_the_mtu(
@@ -429,7 +429,7 @@ def test_competing_traffic_is_reported_with_its_addresses_and_ports(tmp_path: Pa
     ],
     ids=["ssh", "ntp", "few packets", "arp", "multicast", "broadcast", "igmp"],
 )
-def test_housekeeping_and_little_traffic_do_not_count_as_competing(
+def test_housekeeping_and_small_amounts_of_other_traffic_do_not_count_as_competing(
     tmp_path: Path, more: list[tuple[bytes, int]]
 ) -> None:
     assert failed(judge(tmp_path, [*requested_flow(), *more])) == {}
@@ -833,7 +833,8 @@ def test_a_busy_router_is_valid_if_it_forwarded_at_the_rate_of_its_bottleneck(
 ) -> None:
     write_seconds(tmp_path, sizes, 60_000)
     span = CounterSpan({"cpu.0": "0 0"}, {"cpu.0": "988 12"})
-    policy = Policy(behind={"down": frozenset({DST, "fd00::2"})})  # an interface may have an IPv6 address
+    # The interface also has an IPv6 address.
+    policy = Policy(behind={"down": frozenset({DST, "fd00::2"})})
     (check,) = check_cpus(evidence_of(tmp_path, policy=policy, counters={"rtr": span}))
     assert (check.verdict, check.observed) == (verdict, f"CPU 0 98.8% busy; {observed}")
     (check,) = check_cpus(evidence_of(tmp_path, policy=policy, counters={"dst": span}))
@@ -1128,13 +1129,13 @@ def test_a_route_that_is_gone_after_the_traffic_makes_a_trial_invalid() -> None:
     assert (check.observed, check.verdict) == ("route.172.16.11.2: dev eth1 before, nothing after", "invalid")
 
 
-def test_a_host_whose_network_is_not_read_is_not_judged_by_it() -> None:
+def test_a_host_whose_network_state_is_not_read_is_not_judged_by_it() -> None:
     evidence = evidence_of(counters={"src": CounterSpan({"clock": "1 2 3"}, {"clock": "2 3 4", **TBF})})
     assert [*check_network(evidence), *check_foreign_shaping(evidence)] == []
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_a_network_that_a_host_could_not_read_makes_a_trial_suspect(when: str) -> None:
+def test_a_network_state_that_a_host_could_not_read_makes_a_trial_suspect(when: str) -> None:
     read = {"network.mtu.eth1": "1500", "network.route.172.16.11.2": "dev eth1", **TBF}
     failed = {"network.mtu.eth1": "1500", "network.unknown": "ip ended", "shaping.unknown": "tc ended"}
     span = CounterSpan(failed, read) if when == "before" else CounterSpan(read, failed)
@@ -1150,7 +1151,7 @@ def test_a_network_that_a_host_could_not_read_makes_a_trial_suspect(when: str) -
     ("key", "why", "verdict"),
     [("unknown", "tc ended with exit code 1", "suspect"), ("unseen", "tc is not installed", "valid")],
 )
-def test_shaping_that_a_host_could_not_show_is_reported_as_unknown(key: str, why: str, verdict: str) -> None:
+def test_shaping_that_a_host_could_not_read_is_reported_as_unknown(key: str, why: str, verdict: str) -> None:
     state = {"network.mtu.eth1": "1500", f"shaping.{key}": why}
     (check,) = check_foreign_shaping(evidence_of(counters={"src": CounterSpan(state, state)}))
     assert (check.observed, check.verdict) == (f"unknown: {why}", verdict)
