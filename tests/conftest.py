@@ -20,9 +20,9 @@ WITHOUT_LAB = {
     "test_clock_drift.py",
     "test_collect.py",
     "test_lease.py",
-    "test_silence.py",
     "test_slurm.py",
     "test_ssh.py",
+    "test_unresponsive_peers.py",
 }
 """Files of tests/lab that need no lab, but start an sshd or Slurm on this machine."""
 

@@ -67,17 +67,17 @@ def running(kernel: str, folder: Path) -> Iterator[Hosts]:
 
 
 @dataclass(frozen=True)
-class Applied:
-    """The states of a host before a setting, while it was in force and after it was restored."""
+class SettingStates:
+    """The states of a host before a setting, while it was in force and after it was restored; a command's output."""
 
     before: Mapping[str, str]
     while_set: Mapping[str, str]
     after: Mapping[str, str]
     unmet: tuple[str, ...]
-    seen: str
+    output: str
 
 
-def apply(hosts: Hosts, host: str, name: str, values: Mapping[str, object], look: str = "") -> Applied:
+def apply(hosts: Hosts, host: str, name: str, values: Mapping[str, object], look: str = "") -> SettingStates:
     """Read, set, read, run the command `look`, restore and read, in the order of a trial."""
     recipe = CATALOGUE.recipe("setting", name, "linux")
     read = recipe.render("read", values)
@@ -87,7 +87,7 @@ def apply(hosts: Hosts, host: str, name: str, values: Mapping[str, object], look
     said = hosts.run(host, f"echo {MARK}\n".join(parts)).split(f"{MARK}\n")
     wanted = [line.strip() for line in recipe.render("wanted", values).splitlines() if line.strip()]
     while_set = parse_state(said[1])
-    return Applied(
+    return SettingStates(
         before, while_set, parse_state(said[3]), tuple(map(str, unmet(wanted, while_set))), said[2]
     )
 

@@ -18,7 +18,7 @@ from samovar.cli.project import Request
 from samovar.events import silent
 from samovar.report import make_bundle
 from tests.lab.campaigns import Checkout
-from tests.lab.ordinary import HOSTS, USER, allow, make_ordinary, prepare
+from tests.lab.ordinary_user import HOSTS, USER, allow, make_ordinary, prepare
 
 pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="the native lab, and becoming another user, need root"),

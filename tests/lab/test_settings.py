@@ -84,7 +84,7 @@ def test_a_setting_is_set_read_back_and_restored(
 ) -> None:
     done = apply(hosts, "src", name, values, look)
     assert done.unmet == ()
-    assert shown in done.seen
+    assert shown in done.output
     assert done.before == done.after
     assert done.while_set.keys() == done.before.keys()
 
@@ -116,7 +116,7 @@ def test_a_shaper_limits_the_rate_at_which_a_host_sends(hosts: Hosts) -> None:
     hosts.run("dst", "nuttcp -1 -P 5101 </dev/null >/dev/null 2>&1")
     values = {"interfaces": ETH1, "rate": 8_000_000, "queue": 50}
     done = apply(hosts, "src", "shaper", values, "nuttcp -T 3 -fparse -P 5101 172.16.11.2")
-    rates = [word.partition("=")[2] for word in done.seen.split() if word.startswith("rate_Mbps=")]
+    rates = [word.partition("=")[2] for word in done.output.split() if word.startswith("rate_Mbps=")]
     # A full segment at MTU 1500 has 1448 bytes of payload in a frame of 1514 bytes. TCP may lose some of the three
     # seconds to losses after slow start, but it cannot exceed the limit.
     assert 0.8 * 8 * 1448 / 1514 < float(rates[0]) < 8 * 1448 / 1514 * 1.05
@@ -133,7 +133,7 @@ def test_the_parameters_of_cdg_are_set_and_restored(hosts: Hosts) -> None:
     }
     done = apply(hosts, "src", "cc", values, "grep . /sys/module/tcp_cdg/parameters/*")
     assert done.unmet == ()
-    assert "use_shadow:N" in done.seen
+    assert "use_shadow:N" in done.output
     assert done.before == done.after
 
 

@@ -63,7 +63,7 @@ def chosen() -> list[tuple[int, Fault]]:
 @pytest.fixture(scope="module")
 def native(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     """A checkout with its lab."""
-    with bench("native", tmp_path_factory.mktemp("night")) as made:
+    with bench("native", tmp_path_factory.mktemp("ten-faults")) as made:
         made.configure(RETRIES)
         yield made
 
@@ -120,29 +120,29 @@ def test_a_campaign_with_ten_random_faults_has_the_same_tables_as_one_without_fa
     native: Bench, record_property: Callable[[str, object], None]
 ) -> None:
     record_property("fault", NAME)
-    calm, night = _campaign(native, "calm"), _campaign(native, "night")
+    undisturbed, disturbed = _campaign(native, "undisturbed"), _campaign(native, "disturbed")
     faults = chosen()
     try:
-        _finish(calm)
-        strike_all(night, faults)
-        _finish(night)
+        _finish(undisturbed)
+        strike_all(disturbed, faults)
+        _finish(disturbed)
     finally:
-        calm.abandon()
-        night.abandon()
-    await_hosts(night)
-    _same_trials(calm, night)
-    metrics = _same_tables(calm, night)
+        undisturbed.abandon()
+        disturbed.abandon()
+    await_hosts(disturbed)
+    _same_trials(undisturbed, disturbed)
+    metrics = _same_tables(undisturbed, disturbed)
     names = ", ".join(fault.name for _, fault in faults)
     record_property("outcome", f"{TRIALS} trials, 0 lost, {metrics} metrics agree; seed {SEED}: {names}")
 
 
-def _same_trials(calm: Scene, night: Scene) -> None:
+def _same_trials(undisturbed: Scene, disturbed: Scene) -> None:
     """Check that the plan, each trial's settings and each host's state are the same to the byte."""
-    assert _plan(calm) == _plan(night)
-    one, other = judge.complete_trials(calm.campaign), judge.complete_trials(night.campaign)
+    assert _plan(undisturbed) == _plan(disturbed)
+    one, other = judge.complete_trials(undisturbed.campaign), judge.complete_trials(disturbed.campaign)
     assert len(one) == TRIALS
     assert one.keys() == other.keys()
-    assert not [*judge.damaged_files(other), *judge.inconsistencies(night.journal(), night.campaign)]
+    assert not [*judge.damaged_files(other), *judge.inconsistencies(disturbed.journal(), disturbed.campaign)]
     for id_, trial in one.items():
         assert trial.manifest["resolved"] == other[id_].manifest["resolved"]
         assert trial.counts and other[id_].counts
@@ -157,11 +157,11 @@ def _plan(scene: Scene) -> bytes:
     return (scene.campaign / "plan.json").read_bytes().replace(scene.name.encode(), b"NAME")
 
 
-def _same_tables(calm: Scene, night: Scene) -> int:
+def _same_tables(undisturbed: Scene, disturbed: Scene) -> int:
     """Check that both campaigns have the same metrics, and that their values agree within the scatter of the replicates."""
-    one, other = _metrics(calm), _metrics(night)
+    one, other = _metrics(undisturbed), _metrics(disturbed)
     assert not sorted(_rows(one) ^ _rows(other), key=lambda row: row[6])
-    assert {key[0] for key in one} == {path.name for path in (calm.campaign / "trials").iterdir()}
+    assert {key[0] for key in one} == {path.name for path in (undisturbed.campaign / "trials").iterdir()}
     scatter, medians = _groups(one), _groups(other)
     assert {key for key in scatter if not _by_chance(key[3])} == {
         key for key in medians if not _by_chance(key[3])
