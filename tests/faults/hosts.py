@@ -119,9 +119,9 @@ class Lab:
         return tuple(self.access.hosts)
 
     def on(self, host: str, script: str, check: bool = True) -> str:
-        """Run a script on a host and return what it printed."""
+        """Run a script on a host; return its output."""
         enter = self._enter(host) if self.native else lab.shell_command(self.access, host)
-        last = ["sh", "-c", script]  # by ssh too: the login shell may be csh
+        last = ["sh", "-c", script]  # also by ssh, because the login shell may be csh
         last = last if self.native else [" ".join(map(quote, last))]
         done = subprocess.run([*enter, *last], capture_output=True, text=True, timeout=WAIT_S, check=False)
         assert not check or done.returncode == 0, f"{host}: {done.stdout}{done.stderr}"
@@ -242,7 +242,8 @@ class Lab:
     def drop_connections(self, host: str) -> None:
         """Kill the sshd processes that serve a connection, but not the one that listens."""
         if self.is_machine(host):
-            self.on(host, "pkill -KILL -f '^sshd: root'", check=False)  # ends this connection too
+            # This also ends the connection of the command.
+            self.on(host, "pkill -KILL -f '^sshd: root'", check=False)
             return
         first = self.first_pid(host)
         served = [pid for pid in self.named(host, "sshd") if pid != first]

@@ -59,7 +59,7 @@ def lost_trials(before: Mapping[str, CompleteTrial], after: Mapping[str, Complet
 
 
 def inconsistencies(journal: Sequence[Entry], campaign: Path) -> Iterator[str]:
-    """Yield what is inconsistent in the journal, or between the journal and the campaign's folder."""
+    """Yield the inconsistencies within the journal, and between the journal and the campaign's folder."""
     yield from _inconsistent_order(journal)
     yield from _inconsistent_attempts(journal)
     yield from _inconsistent_folders(journal, campaign)

@@ -20,7 +20,7 @@ class Moment:
 
     @staticmethod
     def parse(word: str) -> Moment:
-        """Return the moment that a word TRIAL:PHASE stands for."""
+        """Return the moment that is written as a word TRIAL:PHASE."""
         trial, _, phase = word.partition(":")
         return Moment(int(trial), phase)
 

@@ -1,4 +1,4 @@
-"""Run a campaign with each fault of the matrix, and check what must hold."""
+"""Run a campaign with each fault of the matrix, and check that it loses no data and restores the hosts."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class Program:
         return adapter.scripts(self.root, *arguments)
 
     def fab(self, arguments: list[str]) -> dict[str, Any]:
-        """Run a command; return its exit code and what it printed."""
+        """Run a command; return its exit code and its output."""
         from samovar.cli.commands import run_commands
 
         out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))

@@ -49,7 +49,7 @@ def footprint(access: lab.Access) -> Footprint:
 
 
 def remains(before: Footprint, state_folder: Path) -> list[str]:
-    """Return what is left of a lab after the kernel has had time to clean up."""
+    """Return the remains of a lab after the kernel has had time to clean up."""
     end_s = time.monotonic() + GONE_DEADLINE_S
     while (found := list(still_there(before, state_folder))) and time.monotonic() < end_s:
         time.sleep(0.05)

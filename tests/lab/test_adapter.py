@@ -262,7 +262,7 @@ def _rate_bps(from_ns: int, from_bytes: int, to_ns: int, to_bytes: int) -> float
 
 
 def _full(rows: list[dict[str, str]], direction: str, least_frames: int) -> list[dict[str, str]]:
-    """Return the longest run of samples in each of which at least so many frames waited."""
+    """Return the longest run of samples in each of which `least_frames` or more frames waited."""
     runs: list[list[dict[str, str]]] = [[]]
     for row in rows:
         if row["direction"] != direction or row["event"] != "sample":

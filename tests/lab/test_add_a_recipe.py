@@ -19,7 +19,8 @@ import pytest
 from samovar import lab
 from tests.lab.campaigns import BUSY, ROOT
 
-pytestmark = pytest.mark.proof  # some 20 s; a unit test of the documentation plans the same
+# Takes some 20 s; a unit test of the documentation plans the experiment of the how-to.
+pytestmark = pytest.mark.proof
 
 FILE = re.compile(r"^`((?:templates|experiments)/[^`]+)`.*\n\n```\w*\n((?s:.*?))^```$", flags=re.MULTILINE)
 LONG = re.compile(r"^  ttl\.hops: .*\n  traffic\.bulk\.streams: .*\n", flags=re.MULTILINE)

@@ -168,7 +168,7 @@ def test_unsafe_names_of_files_are_refused(name: str) -> None:
 @pytest.mark.parametrize(
     "folder", ["/", "/tmp", "/tmp/trial", "tmp/a/b/c", "/tmp/a/../b", "/tmp/a//b", "/tmp/a b/c"]
 )
-def test_a_folder_that_cannot_be_that_of_a_trial_is_not_collected_or_removed(
+def test_a_folder_whose_path_is_not_that_of_a_trial_is_not_collected_or_removed(
     session: Session, tmp_path: Path, folder: str
 ) -> None:
     with pytest.raises(TestbedError, match="is not the folder of a trial"):
@@ -188,7 +188,7 @@ SUM = "0" * 64
         f"{SUM[:-1]}  a\n 1 a\n",
     ],
 )
-def test_checksums_of_other_files_than_the_requested_ones_are_refused(output: str) -> None:
+def test_an_output_with_checksums_of_other_files_is_refused(output: str) -> None:
     with pytest.raises(TestbedError, match=r"src: printed checksums and sizes of .* instead of a"):
         parse_packed("src", output, ["a"])
 
@@ -235,7 +235,7 @@ def test_a_file_that_is_replaced_after_its_checksum_was_computed_is_refused(
 
 
 class LyingSession(Session):
-    """A session with a host whose sha256sum prints a given text, whatever its arguments are, and whose wc prints nothing."""
+    """A session with a host whose sha256sum always prints a given text, and whose wc prints nothing."""
 
     def __init__(self, target: SshTarget, tools: Path) -> None:
         super().__init__(target)

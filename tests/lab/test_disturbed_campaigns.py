@@ -21,7 +21,8 @@ from samovar.experiment import load_testbed
 from samovar.hosts.target import LEASE
 from tests.lab.campaigns import PROGRAMS, ROOT, SAMOVAR, Checkout, make_checkout
 
-pytestmark = pytest.mark.proof  # complete campaigns; unit/campaign/test_hosts_and_queue.py tests the rules
+# Runs complete campaigns; unit/campaign/test_hosts_and_queue.py tests single rules.
+pytestmark = pytest.mark.proof
 
 LAB = (ROOT / "hosts" / "lab.yaml").read_text()
 SECOND = """\

@@ -18,7 +18,7 @@ from samovar.experiment import load_testbed
 from samovar.hosts.target import LEASE
 from tests.lab.campaigns import Checkout, make_checkout
 
-# Complete campaigns; unit/campaign/test_interrupts.py and lab/test_lease.py test the rules.
+# Runs complete campaigns; unit/campaign/test_interrupts.py and lab/test_lease.py test single rules.
 pytestmark = pytest.mark.proof
 
 HOSTS = ("src", "rtr", "dst")

@@ -14,7 +14,7 @@ from samovar.cli.project import Request, RunRequest
 from samovar.events import silent
 from tests.lab.campaigns import ROOT, Checkout, make_checkout
 
-# Complete campaigns, one after the other; unit/plan/test_diff.py tests the rules.
+# Runs complete campaigns one after the other; unit/plan/test_diff.py tests single rules.
 pytestmark = pytest.mark.proof
 
 TEXT = """\

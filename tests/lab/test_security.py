@@ -22,7 +22,7 @@ from tests.lab.ordinary_user import HOSTS, USER, allow, make_ordinary, prepare
 
 pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="the native lab, and becoming another user, need root"),
-    pytest.mark.proof,  # campaigns in a separate lab; unit/campaign/test_root_access.py tests what sudo allows
+    pytest.mark.proof,  # runs campaigns in a separate lab; unit/campaign/test_root_access.py tests single sudoers lines
 ]
 
 # Only features that any Linux kernel has: the machine's own kernel is needed, which is fast enough for sudo at every step.

@@ -89,7 +89,7 @@ def test_a_setting_is_set_read_back_and_restored(
     assert done.while_set.keys() == done.before.keys()
 
 
-def test_every_setting_is_tested_here_or_in_another_file(hosts: Hosts) -> None:
+def test_every_setting_is_tested_in_this_file_or_in_another(hosts: Hosts) -> None:
     elsewhere = {"adapter", "air", "bottleneck", "rwnd", "pause", "wlan"}
     assert {name for name, *_ in SETTINGS} | elsewhere == CATALOGUE.names("setting", "linux")
 

@@ -1,4 +1,4 @@
-"""Sessions with a real sshd: results of scripts, refused connections, and what stays on the host."""
+"""Sessions with a real sshd: results of scripts, deadlines, lost and refused connections, and transfers of files."""
 
 from __future__ import annotations
 
@@ -551,7 +551,7 @@ def refusal(session: Session) -> str:
     return str(caught.value)
 
 
-def test_another_host_key_than_the_known_one_is_refused_with_file_and_line(
+def test_a_host_key_that_differs_from_the_known_one_is_refused_with_the_line_of_known_hosts(
     sshd: Sshd, tmp_path: Path
 ) -> None:
     other = make_key(tmp_path / "other_host_key").with_suffix(".pub").read_text()

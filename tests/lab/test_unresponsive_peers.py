@@ -1,4 +1,4 @@
-"""A controller or host that stops responding on a connection to a real sshd: when the other side notices, and what is cleaned up."""
+"""A controller or host stops responding on a connection to a real sshd: the other side notices and cleans up."""
 
 from __future__ import annotations
 

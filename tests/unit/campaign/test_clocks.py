@@ -32,7 +32,7 @@ def _reading(offset_s: float, error_s: float, t_s: float = 0.0) -> Reading:
     return Reading(t_s, offset_s, error_s, 2 * error_s)
 
 
-def test_a_reading_is_compared_with_the_middle_of_its_run_and_its_error_is_half_the_run() -> None:
+def test_a_clock_is_compared_with_the_middle_of_its_reading_with_half_the_duration_as_error() -> None:
     reading = reading_of(DONE)
     assert reading.offset_s == pytest.approx(0.25, abs=1e-6)
     assert reading.error_s == pytest.approx(0.1)

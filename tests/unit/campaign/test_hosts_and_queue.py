@@ -368,7 +368,7 @@ def test_the_first_failed_trial_ends_a_campaign_only_with_fail_fast(
     assert bool(queue.stopped) is fail_fast
 
 
-def test_a_trial_that_one_testbed_returns_runs_on_another() -> None:
+def test_a_trial_that_one_testbed_returns_to_the_queue_runs_on_another_testbed() -> None:
     queue = TrialQueue([CUBIC], {"lab": can_run_every_trial, "twin": can_run_every_trial}, {})
     first = queue.take("lab")
     assert first is not None

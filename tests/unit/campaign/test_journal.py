@@ -157,7 +157,7 @@ def test_a_corrupt_line_before_a_torn_line_is_reported_by_number(file: Path) -> 
         read_journal(file)
 
 
-def test_a_second_controller_is_refused_and_a_reader_is_not(file: Path) -> None:
+def test_a_second_controller_cannot_open_the_journal_but_a_reader_can_read_it(file: Path) -> None:
     with Journal(file) as journal:
         journal.append(BEGUN.event, BEGUN.t_s, **BEGUN.values)
         with pytest.raises(CampaignError, match="another controller is running"):

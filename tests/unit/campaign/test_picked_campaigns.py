@@ -43,7 +43,7 @@ def run(folder: Path, pick: Pick | None, *ids: str, verdict: str = "valid") -> N
         journal.append("campaign-finished", 3.0, completed=len(ids), failed=[])
 
 
-def test_in_a_run_with_a_pick_only_picked_trials_are_missing(folder: Path) -> None:
+def test_only_picked_trials_are_missing_in_a_run_with_a_pick(folder: Path) -> None:
     results = folder.parent.parent
     assert list(find_resume_point(PLAN, results, pick=ONLY_CUBIC).comparison.runs) == list(CUBIC)
     run(folder, ONLY_CUBIC, "cubic-r1-6")
@@ -53,7 +53,7 @@ def test_in_a_run_with_a_pick_only_picked_trials_are_missing(folder: Path) -> No
     assert len(find_resume_point(PLAN, results).comparison.runs) == 4
 
 
-def test_trials_that_were_not_picked_are_no_failures_and_the_status_shows_the_pick(folder: Path) -> None:
+def test_trials_that_were_not_picked_are_not_failures_and_the_status_shows_the_pick(folder: Path) -> None:
     run(folder, ONLY_CUBIC, *CUBIC)
     state = read_state(folder)
     text = "2 of 6 trials were run (picked: cc=cubic)"

@@ -74,7 +74,7 @@ def ended(text: str, **fields: Any) -> Evidence:
 
 
 def capture_verdict(*messages: str) -> tuple[Verdict, tuple[str, ...]]:
-    """Judge the drops of a capture by what tcpdump wrote to standard error."""
+    """Judge the drops of a capture by the messages that tcpdump wrote to standard error."""
     text = "".join(f"err src-eth1 {message}\n" for message in messages)
     return verdict_of(check_capture_drops(ended(text)))
 

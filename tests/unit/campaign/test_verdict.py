@@ -366,7 +366,7 @@ def test_a_flow_is_judged_by_the_capture_at_the_interface_that_it_passes(
     }
 
 
-def test_options_that_a_capture_has_cut_off_are_not_judged(tmp_path: Path) -> None:
+def test_tcp_options_that_are_cut_off_in_a_capture_are_not_judged(tmp_path: Path) -> None:
     """The first 68 bytes of a SYN from Linux lack the window scale, which is its last option."""
     options = struct.pack(">BBHBBBBII", 2, 4, 560, 4, 2, 8, 10, 1, 0) + bytes((1, 3, 3, 8))
     syns = [

@@ -165,7 +165,7 @@ def test_an_added_file_is_a_finding(campaign: Path, path: str) -> None:
     ]
 
 
-def test_the_disk_reserve_of_a_running_campaign_and_exported_files_are_no_findings(campaign: Path) -> None:
+def test_the_disk_reserve_of_a_running_campaign_and_exported_files_are_not_findings(campaign: Path) -> None:
     DiskReserve().hold(campaign)
     write(campaign / "export" / "metrics.csv", b"trial,metric\n")
     assert findings(campaign) == []
@@ -273,6 +273,6 @@ def test_progress_is_reported_in_bytes(campaign: Path) -> None:
     assert all(event.values["of"] == result.size_bytes for event in events)
 
 
-def test_a_folder_without_a_journal_is_no_campaign(tmp_path: Path) -> None:
+def test_a_folder_without_a_journal_is_refused(tmp_path: Path) -> None:
     with pytest.raises(CampaignError, match=r"journal\.jsonl is missing; use the folder of a campaign"):
         verify(tmp_path)
