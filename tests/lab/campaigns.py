@@ -90,10 +90,8 @@ class Checkout:
 
     def start(self, name: str, *flags: str) -> subprocess.Popen[str]:
         """Start `fab run NAME` as a process of its own; flags such as `new` and `testbed=lab,twin` are its options."""
-        default_signals = [
-            "env",
-            "--default-signal=HUP,INT,TERM",
-        ]  # background jobs of a script ignore SIGINT
+        # Background jobs of a script ignore SIGINT, and so would the programs that they start.
+        default_signals = ["env", "--default-signal=HUP,INT,TERM"]
         options = (f"--{flag}" for flag in flags)
         command = [*default_signals, *SAMOVAR, str(self.folder), "run", name, *options]
         return subprocess.Popen(
