@@ -55,9 +55,10 @@ GB = 1_000_000_000
 
 
 def pool(bound: int, levels: int, *probation: str, **of_factors: int) -> HostPool:
-    """The hosts of a testbed without any connection; `levels` are those of `cc`."""
-def pool(bound: int, treatments: int, *probation: str) -> HostPool:
-    """Make the host pool of a testbed without connections; hosts on probation were quarantined before."""
+    """Make the host pool of a testbed without connections; hosts on probation were quarantined before.
+
+    `levels` is the number of levels of `cc`, and `of_factors` has those of other factors.
+    """
     sessions: Any = SimpleNamespace(hosts=(), abandon=lambda host: None)
     policy = Policy(ONE_ATTEMPT.model_copy(update={"quarantine": bound}))
     catalogue = Catalogue(Path("templates"))
