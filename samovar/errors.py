@@ -159,8 +159,8 @@ class LabError(SamovarError):
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """Return the known name that was probably meant, or None.
 
-    The most similar known name is returned. If no name is similar, it is a known name that ends with a dot
-    and `name`, such as path.rate for rate.
+    The most similar known name is returned. If no name is similar, the result is a known name that ends with
+    a dot and `name`, such as path.rate for rate.
     """
     names = sorted(set(known))
     folded = {one.lower(): one for one in names}

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 SCHEMA = 1
-"""The version of the stream. It is incremented when an event or key is removed or gets another meaning, but
-not when an event or key is added."""
+"""The version of the stream. The version is incremented when an event or key is removed or gets another
+meaning, but not when an event or key is added."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ KEYS: Mapping[str, KeyDescription] = {
     "journal_sha256": ("checksum of the shard's journal", SHA256),
     "kept": ("folder of the previous plan", TEXT),
     "kernel": ("`uml`, `native` or `vm`", _one_of("uml", "native", "vm")),
-    "kernel_before": ("kernel of the host in the last run", TEXT),
+    "kernel_before": ("kernel of the host in the previous run", TEXT),
     "kernel_now": ("kernel of the host in this run", TEXT),
     "lasting": ("whether the event concerns settings that need a reboot", {"type": "boolean"}),
     "left": (
@@ -229,7 +229,7 @@ BOTH: Events = {
         "id, reasons",
     ),
     "kernel-changed": (
-        "In a resumed campaign with complete trials, a host runs another kernel than in the last run.",
+        "In a resumed campaign with complete trials, a host runs another kernel than in the previous run.",
         "host, kernel_before, kernel_now, completed",
     ),
     "host-lost": ("A host does not answer.", "host, reason"),

@@ -2,8 +2,8 @@
 
 samovar ships recipes, the R package, the lab's C programs, report templates, testbeds and experiments. A
 checkout contains these files; pip installs them in samovar/shipped/. The R package and the C programs must be
-compiled. In a checkout, `make install` compiles them into .rlib and .bin. Otherwise they are compiled at
-their first use, into a cache folder.
+compiled. In a checkout, `make install` compiles them into .rlib and .bin. Outside a checkout they are
+compiled at their first use, into a cache folder.
 """
 
 from __future__ import annotations

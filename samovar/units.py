@@ -154,7 +154,7 @@ def parse_switch(text: str) -> int:
 def format_bytes(count_bytes: int, digits: int | None = None) -> str:
     """Format a number of bytes in the largest fitting decimal unit.
 
-    It is exact, or rounded to `digits` significant digits.
+    The result is exact, or rounded to `digits` significant digits.
     """
     return _format(count_bytes, SIZE, "TB GB MB KB B", digits)
 
@@ -162,7 +162,7 @@ def format_bytes(count_bytes: int, digits: int | None = None) -> str:
 def format_rate(rate_bps: int, digits: int | None = None) -> str:
     """Format a rate in bit/s in the largest fitting unit.
 
-    It is exact, or rounded to `digits` significant digits.
+    The result is exact, or rounded to `digits` significant digits.
     """
     return _format(rate_bps, RATE, "Gbit Mbit Kbit bit", digits)
 
@@ -170,7 +170,7 @@ def format_rate(rate_bps: int, digits: int | None = None) -> str:
 def format_duration(duration_s: float, digits: int | None = None) -> str:
     """Format seconds in the most readable unit: 2ms, 80s, 90min, 2h.
 
-    It is exact to the nanosecond, or rounded to `digits` significant digits.
+    The result is exact to the nanosecond, or rounded to `digits` significant digits.
     """
     count_ns = int((Decimal(repr(float(duration_s))) * 10**9).to_integral_value())
     if count_ns == 0:

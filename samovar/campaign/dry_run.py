@@ -34,8 +34,8 @@ class HostScript(NamedTuple):
 class AsFound(dict[str, str]):
     """A placeholder for a host's state before a trial: it returns `<KEY as found>` for every key.
 
-    Recipes look in `dict(was)` for states that they cannot or must not change. It is empty here, so that the
-    scripts are those for an ordinary host.
+    Recipes look in `dict(was)` for states that they cannot or must not change. For a placeholder, `dict(was)`
+    is empty, so that the scripts are those for an ordinary host.
     """
 
     def __missing__(self, key: str) -> str:

@@ -17,8 +17,8 @@ from samovar.plan import MeasuredTimes, Plan, Repeats, StepTime, assumed_overhea
 
 TRAFFIC = "traffic"
 LATEST_CAMPAIGNS, CANDIDATES = 4, 24
-"""Durations are taken from the latest 4 campaigns on a testbed. They are searched for among the latest 24
-campaigns on all testbeds."""
+"""Durations are taken from the latest 4 campaigns on a testbed, as far as they are among the latest 24 of all
+campaigns."""
 
 
 def find_campaign(results: Path, name: str) -> Path:

@@ -23,7 +23,7 @@ from samovar.installation import SHIPPED, TEMPLATES
 
 @shell_completion.add_completion_class
 class BashCompletion(shell_completion.BashComplete):
-    """Completion in bash. It splits the typed line into words itself, because bash also splits at `=`."""
+    """Completion in bash, which splits the typed line itself, because bash also splits words at `=`."""
 
     def get_completion_args(self) -> tuple[list[str], str]:
         """Return the complete words of the line, and the word at the cursor."""

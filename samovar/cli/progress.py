@@ -44,7 +44,7 @@ STYLES = {"✓": "green", "✗": "red", "!": "red", "?": "yellow", "»": "bold",
 
 @dataclass
 class RunningTrial:
-    """A running trial: its phase since `since_s`, its planned traffic time, and each host's receive rate."""
+    """A running trial: its phase and when this began, planned traffic time, and receive rate of each host."""
 
     id: str
     attempt: int
@@ -79,7 +79,7 @@ class CampaignProgress:
         self._idle: set[str] = set()
 
     def expect(self, plan: Plan, state: CampaignState, overhead_s: float = ASSUMED_OVERHEAD_S) -> None:
-        """Set the run's trials, their states, and the overhead to assume until an overhead is known."""
+        """Set the run's trials, their states, and the overhead to assume until one is measured."""
         self._assumed_overhead_s = overhead_s
         self._plan, self._states = plan, trial_states(plan, state)
         self.title = f"{plan.experiment} ({plan.profile or 'full'}) on {plan.testbed}"

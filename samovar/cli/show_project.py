@@ -72,7 +72,7 @@ def _top_level_text(path: Path, key: str) -> str:
 def explanation_lines(explanations: Sequence[Explanation]) -> Iterator[str]:
     """Yield the lines of `explain`: the value in effect, marked `»`, and below it the overridden values.
 
-    If a later layer removes the key, all its values are marked `✗`.
+    If a later layer sets a key that excludes this key, all values are marked `✗`.
     """
     for index, one in enumerate(explanations):
         yield from [""] if index else []
@@ -93,7 +93,7 @@ def _explanation_head(one: Explanation) -> str:
     if one.levels:
         return f"{subject} is a factor: {', '.join(one.levels)}"
     if one.removed:
-        return f"{subject} is removed by a later layer"
+        return f"{subject} has no value: a later layer sets a key that excludes it"
     if one.keys:
         return f"{subject}, by key"
     return f"{subject} = {one.values[0].text}" if one.values else f"{subject} is not set"

@@ -218,7 +218,7 @@ def status_lines(status: CampaignStatus, width: int, every_trial: bool = False) 
 
 
 def _ago(seconds: float) -> str:
-    """Return a time in the past as text. It is in the future if the clock of the controller was ahead."""
+    """Return a past time as text. The time is in the future if the clock of the controller was ahead."""
     return f"{clock(seconds)} ago" if seconds >= 0 else f"{clock(-seconds)} ahead of this computer's clock"
 
 

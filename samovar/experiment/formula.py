@@ -171,9 +171,9 @@ class Formula:
     def fitting(self) -> Dimension:
         """The dimension in which the formula is computed.
 
-        This is the formula's own dimension if the key accepts it. Otherwise it is a dimension that the key
-        accepts, and that equals the formula's own after packets are converted to bytes. Raises UnitError if
-        there is none.
+        The result is the formula's own dimension if the key accepts it. Otherwise the result is a dimension
+        that the key accepts, and that equals the formula's own after packets are converted to bytes. Raises
+        UnitError if there is none.
         """
         kind, own = KINDS[self.kind], self.term.dimension
         fitting = [one for one in kind.dimensions if one.in_bytes() == own.in_bytes()]

@@ -27,8 +27,8 @@ from samovar.installation import SHIPPED
 ORIGINALS = "definition"
 """Folder in a campaign for unchanged copies of the experiment's file and of the files that it reuses."""
 CHECKED_WHERE_WRITTEN = ("expect", "figures", "tables")
-"""Keys whose entries name levels of factors. They are checked only with the layer that contains them, because
-another layer, such as a profile, may remove these levels."""
+"""Keys whose entries name levels of factors. The entries are checked only with the layer that contains them,
+because another layer, such as a profile, may remove these levels."""
 
 
 @dataclass(frozen=True)

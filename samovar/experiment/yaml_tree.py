@@ -1,7 +1,7 @@
 """Read YAML files as trees of text: scalars stay as written, and every key and value has its position.
 
-The models in keys/ convert the text to types. This avoids the surprises of YAML 1.1, which reads `no` as
-false, 010 as 8 and 10:20 as 620.
+The models in keys/ convert the text to types. Reading text avoids the surprises of YAML 1.1, which reads `no`
+as false, 010 as 8 and 10:20 as 620.
 """
 
 from __future__ import annotations

@@ -99,8 +99,8 @@ def parse_qdiscs(text: str) -> tuple[str, ...]:
 def parse_interfaces(text: str) -> tuple[Interface, ...]:
     """Parse the output of `ip -d -j addr show`.
 
-    This output is the first line of the text. Then follow, for each interface, a line `NAME:` and the output
-    of `ethtool -k`.
+    The first line of the text is this output. The further lines are, for each interface, a line `NAME:` and
+    the output of `ethtool -k`.
     """
     first, _, rest = text.partition("\n")
     offloads = {name: _offloads_on(part) for name, part in _by_interface(rest).items()}
@@ -169,7 +169,7 @@ def _ifconfig(name: str, text: str) -> Interface:
 def parse_dmesg_rings(text: str) -> tuple[str, ...]:
     """Parse FreeBSD's boot messages; return the interfaces whose driver reported a transmit ring.
 
-    Such a message is `em1: Using 1024 TX descriptors and 1024 RX descriptors`.
+    An example of such a message is `em1: Using 1024 TX descriptors and 1024 RX descriptors`.
     """
     return tuple(sorted(set(re.findall(r"^(\S+): Using \d+ TX descriptors", text, re.MULTILINE))))
 

@@ -218,8 +218,8 @@ def connect(target: SshTarget, dialer: Dialer | None = None) -> SshConnection:
 def _load_known_hosts(keys: paramiko.HostKeys, file: Path) -> None:
     """Read known host keys. Skip lines that cannot be parsed, as OpenSSH does. Raises OSError.
 
-    paramiko.HostKeys.load() would fail at such a line, although it may be of another host. As there, the
-    first of several keys of one type for one host counts.
+    paramiko.HostKeys.load() would fail at such a line, although it may be of another host. As in that method,
+    the first of several keys of one type for one host counts.
     """
     for line in file.read_text(encoding="utf-8", errors="replace").split("\n"):
         entry = None

@@ -25,7 +25,7 @@ _BLOCK_BYTES = 255 * 1024
 """The size of one read request, the largest that OpenSSH's sftp-server answers in full
 (SFTP_MAX_READ_LENGTH)."""
 _WINDOW_BLOCKS = 16
-"""The number of read requests that are sent ahead. It limits the memory of a transfer to 4 MiB."""
+"""The number of read requests that are sent ahead, which limits the memory of a transfer to 4 MiB."""
 
 
 @dataclass(frozen=True)

@@ -178,7 +178,7 @@ def _forget(folder: Path, record: Access | None) -> None:
 def _other_native_labs(folder: Path) -> list[Access]:
     """Return the records of running labs on the machine's own kernel, except the lab with this state folder.
 
-    They are found by the command lines of their first processes, because they may belong to other projects.
+    Labs are found by the command lines of their first processes, because they may belong to other projects.
     """
     labs = []
     for file in Path("/proc").glob("[0-9]*/cmdline"):

@@ -149,8 +149,8 @@ class HostPlan(PlanValue):
 class FlowPlan(PlanValue):
     """One flow: data flows from `from_host` to `to_host`, and one of them listens on the port.
 
-    It ends after its duration or size, or with the flow whose label is `until`. `group` is the label of the
-    experiment's entry; all flows that an entry expands to share it.
+    A flow ends after its duration or size, or with the flow whose label is `until`. `group` is the label of
+    the experiment's entry; all flows that an entry expands to share it.
     """
 
     label: str

@@ -75,7 +75,7 @@ def _as_columns(values: Any) -> Any:
 
 Column = tuple[NonNegativeInt, ...]
 FolderName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
-"""A name that becomes part of a path. It must not lead out of the results folder."""
+"""A name that becomes part of a path, and must not lead out of the results folder."""
 
 
 class _PartJson(PlanValue):

@@ -173,7 +173,7 @@ def _unrecorded_series(
 
 
 def _metrics_of(entry: Mapping[str, Any], output: Output | None) -> Sequence[Sequence[str]]:
-    """Return a figure's or table's groups of metrics. It needs all metrics of one of the groups."""
+    """Return a figure's or table's groups of metrics. The output needs all metrics of one of the groups."""
     if output is None or output.shows:
         return output.shows if output else []
     types = ("metric", "measure")

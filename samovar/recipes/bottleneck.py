@@ -152,11 +152,11 @@ def _stages(
 def loss_states(loss: float, burst_packets: float | None) -> tuple[float, float] | None:
     """Return the probabilities, at each packet, that a loss burst begins and that it ends.
 
-    `loss` is the share of lost packets, `burst_packets` the mean length of a burst (None: no bursts). This is
-    the Gilbert model: it enters the bad state with probability p and leaves it with probability r. Every
-    packet in the bad state is lost, so a burst lasts 1/r packets on average, and p/(p+r) of all packets are
-    lost (netem's gemodel; S. Salsano, F. Ludovici, A. Ordine, Definition of a general and intuitive loss
-    model for packet networks, 2009). Raises RecipeError if no p and r give this mean burst length and loss.
+    `loss` is the share of lost packets, `burst_packets` the mean length of a burst (None: no bursts). The
+    Gilbert model enters the bad state with probability p and leaves it with probability r. Every packet in
+    the bad state is lost, so a burst lasts 1/r packets on average, and p/(p+r) of all packets are lost
+    (netem's gemodel; S. Salsano, F. Ludovici, A. Ordine, Definition of a general and intuitive loss model for
+    packet networks, 2009). Raises RecipeError if no p and r give this mean burst length and loss.
     """
     if not loss or burst_packets is None:
         return None

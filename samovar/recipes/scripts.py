@@ -24,8 +24,8 @@ RESTORED = "---- as restored ----"
 DEFAULT_LIMITS = keys.Thresholds()
 STOP_GRACE_S = 60.0
 """A logger that is not stopped ends by itself after the duration of the longest traffic plus this many
-seconds. They include the phase `arm`, in which a lab's only processor may need half a minute to start all
-programs."""
+seconds. These seconds include the phase `arm`, in which a lab's only processor may need half a minute to
+start all programs."""
 
 
 class TrialScripts:
@@ -141,9 +141,9 @@ class TrialScripts:
     ) -> str:
         """Return the script that restores the state, last change first, then prints it as `read` does.
 
-        It first stops samplers and servers, except when it restores `lasting` settings. Captures continue, to
-        record the last packets of the traffic. With `deletes` (for an aborted trial), it also deletes the
-        trial's folder.
+        The script first stops samplers and servers, except when it restores `lasting` settings. Captures
+        continue, to record the last packets of the traffic. With `deletes` (for an aborted trial), it also
+        deletes the trial's folder.
         """
         halts = () if lasting else self._halts(host)
         deletion = (DELETE_FOLDER,) if deletes else ()
@@ -312,8 +312,9 @@ class TrialScripts:
         """Return text that sends an order to a host's watch script: `stop`, NAME.halt or NAME.doubt.
 
         NAME is a client. NAME.halt ends the client. NAME.doubt is sent after the client's server has ended,
-        and makes the client fail if the client still runs. The host's long-lived shell runs the text. It
-        would exit if a redirection of a special built-in (POSIX) failed, so the text has no such redirection.
+        and makes the client fail if the client still runs. The host's long-lived shell runs the text. The
+        shell would exit if a redirection of a special built-in (POSIX) failed, so the text has no such
+        redirection.
         """
         folder, pipe = quote(self.folder), quote(f"{self.folder}/events")
         file = quote(f"{self.folder}/{'order-' * (word == 'stop')}{word}")

@@ -48,7 +48,7 @@ class Change:
     """A metric of one treatment in A and B: medians over `n` pairs, the change and its interval.
 
     `ratio` is None unless all values of A are positive. An interval needs at least three pairs; without one,
-    `changed` is None. Otherwise `changed` is True if "no change" is outside the interval: a ratio of 1, or a
+    `changed` is None. With an interval, `changed` is True if "no change" is outside it: a ratio of 1, or a
     difference of 0 if `ratio` is None.
     """
 

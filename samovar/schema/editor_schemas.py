@@ -1,6 +1,7 @@
 """JSON Schemas for editors, one per kind of file: experiments, fragments, testbeds, studies, config.yaml.
 
-They are made from the keys in samovar/experiment/keys/: editors complete a new key without a change here.
+The schemas are made from the keys in samovar/experiment/keys/: editors complete a new key without a change
+here.
 """
 
 from __future__ import annotations

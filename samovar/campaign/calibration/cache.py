@@ -13,8 +13,8 @@ from samovar.campaign.context import CampaignContext
 
 FOLDER = "calibration"
 ATTEMPTS = 3
-"""A measurement is made at most this many times. It is repeated if it fails, because other work on the
-machine may have disturbed it."""
+"""The largest number of attempts at a measurement. A failed measurement is repeated, because other work on
+the machine may have disturbed it."""
 
 
 def cache_key(context: CampaignContext, inputs: Mapping[str, object]) -> str:

@@ -45,7 +45,7 @@ def set_aside(in_progress: Path, home: Path) -> Path:
         try:
             write_sums(in_progress)
         except CampaignError:
-            (in_progress / SUMS).unlink(missing_ok=True)  # incomplete, but would look complete
+            (in_progress / SUMS).unlink(missing_ok=True)  # a partial SHA256SUMS would look complete
     number = 1
     while (target := home / f"{in_progress.name}-{number}").exists():
         number += 1

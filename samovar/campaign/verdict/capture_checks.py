@@ -23,7 +23,8 @@ PROTOCOLS = {"tcp": TCP, "udp": UDP, "icmp": ICMP}
 TCP_IP_HEADER_BYTES = 40
 LARGEST_FIELD = 0xFFFF
 INITIAL_TTLS = (32, 64, 128, 255)
-"""Common initial TTLs. They are assumed if no capture at the sender shows the initial TTL."""
+"""Common initial TTLs. If no capture at the sender shows the initial TTL, the next higher one of these is
+assumed."""
 HOUSEKEEPING_PORTS = frozenset({53, 67, 68, 123, 319, 320, 5353})
 """Ports of DNS, DHCP, NTP, PTP and mDNS, whose packets do not count as competing traffic."""
 INVALID_COMPETING_LIMITS = 10

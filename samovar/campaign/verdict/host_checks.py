@@ -23,7 +23,7 @@ from samovar.campaign.verdict.traces import UNREADABLE
 from samovar.plan import PathPlan
 
 CPU, CLOCK = "cpu.", "clock"
-"""The prefix of a CPU's counters, followed by the CPU's number, and the key of the clock readings."""
+"""The prefix of the keys of CPU counters (the CPU's number follows it), and the key of the clock readings."""
 FAILURES = (f"{NETWORK}{UNKNOWN}", f"{SHAPING}{UNKNOWN}")
 """A host reports the first key if reading MTUs and routes failed, the second if listing queue disciplines and
 rules failed."""

@@ -220,7 +220,7 @@ def _format(head: bytes) -> tuple[str, int]:
 def _count(streams: dict[Key, PacketStream], data: bytes, size: int) -> None:
     """Add one packet, with the captured bytes `data`, to the counts of its stream.
 
-    This runs for every captured packet, and must be fast.
+    This function runs for every captured packet, and must be fast.
     """
     if size == SHORTEST_FRAME_BYTES:
         size = min(size, ETHERNET_HEADER_BYTES + (data[16] << 8 | data[17]))

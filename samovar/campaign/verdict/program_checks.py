@@ -17,7 +17,8 @@ STOPPED = ("0", "143")
 signal ended it. A logger that is killed because it takes too long to end has KILLED, on FreeBSD 124."""
 KILLED = "137"
 RECORD_TRAFFIC = frozenset({"beacons", "tcp-info"})
-"""Loggers with an interval that record what others send or open, and may therefore have nothing to record."""
+"""Loggers that record packets or connections of other programs at an interval. They may have nothing to
+record."""
 UNSEEN_QUEUES = frozenset({"fq_codel", "fq_pie"})
 """Queue disciplines whose queues ipfw(8) of FreeBSD does not show."""
 

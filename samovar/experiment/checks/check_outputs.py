@@ -16,7 +16,8 @@ from samovar.units import counted
 SEVERAL = ("part", "trial")
 """Options that all figures and tables have. Each accepts one name or a list of names."""
 LEAST_PERCENTAGE = 2
-"""If a metric is a share, a bound or tolerance at least as large as this is reported as a percentage.
+"""If a metric is a share, a bound or tolerance of at least this size is reported, because a percentage was
+probably meant.
 
 A share is at most 1, or slightly more because of measurement errors.
 """

@@ -321,7 +321,7 @@ def is_range(written: Mapping[str, object]) -> bool:
 def read_range(written: Mapping[str, object]) -> tuple[str, ...]:
     """Return the levels of a range as texts, both ends included, all in the same unit.
 
-    This is the unit of `from`, or the smallest unit in the range if levels need too many decimals in that of
+    The unit is that of `from`, or the smallest unit in the range if levels need too many decimals in that of
     `from`, such as 70s in minutes. Raises ValueError, or its subclass ValidationError, which tells where in
     the range each error is.
     """

@@ -137,7 +137,7 @@ def test_a_key_that_a_linked_factor_sets_is_explained_as_a_factor(folder: Folder
 def test_a_value_that_a_stronger_layer_removes_is_marked_as_removed(folder: Folder) -> None:
     lines = folder.lines("parts.one.traffic.bulk.size")
     assert lines == [
-        "one: traffic.bulk.size is removed by a later layer",
+        "one: traffic.bulk.size has no value: a later layer sets a key that excludes it",
         "✗ 1GB experiment base experiments/base.yaml:7:71",
     ]
 
