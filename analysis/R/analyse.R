@@ -11,7 +11,7 @@
 #' @param cores Number of processes that measure trials or draw figures in parallel. Each process needs memory for the tables of a trial's captures.
 #' @param value Whether to read and return the results.
 #' @param part Selection of trials to analyse, or NULL for all trials: a list of `picked` (text that says how they were picked), `options` (of the command)
-#'   and `trials` (ids). It is written to `analysis.json`; measurements of the other trials stay in the cache.
+#'   and `trials` (ids). The selection is written to `analysis.json`; measurements of the other trials stay in the cache.
 #' @param project Folder `analysis/` of a project, whose `outputs.yaml` and R files add metrics, figures and tables; or NULL.
 #' @return The results, invisibly: `campaign`, `metrics`, `summary`, `flows`, `cycles`, `rtt`, `series`, `jitter`, `sender`, `samples`, `pauses`, `closeup`, `notes`, `left_out`.
 #' @examples
@@ -152,7 +152,7 @@ write_analysis <- function(results, undrawn, bundle) {
   ), if (!is.null(part)) list(part = part)), file.path(bundle, "analysis.json"))
 }
 
-# Hash the plan and the manifests of the analysed trials. By it, the report finds that they have changed since.
+# Hash the plan and the manifests of the analysed trials. The report compares this hash, to detect that the plan or a manifest has changed since the analysis.
 inputs_sha256 <- function(campaign) {
   ids <- as.character(campaign$part$trials %||% vapply(campaign$plan$trials, \(t) t$id, ""))
   files <- file.path(campaign$folder, c("plan.json", manifest_path(ids)))

@@ -10,7 +10,7 @@
 #'
 #' @param a,b Lists of `folder` (a campaign folder) and `part` (as in [analyse_campaign()], or NULL).
 #' @param to Folder to write to.
-#' @param by Factors that distinguish treatments (`part` is also allowed); by default all of which both campaigns have at least one level in common. Trials that
+#' @param by Factors that distinguish treatments (`part` is also allowed); by default all factors with a level that both campaigns have. Trials that
 #'   differ only in the remaining factors make further pairs of the same treatment.
 #' @inheritParams analyse_campaign
 #' @return The changes, invisibly: a data.table with a row for each metric and each treatment that A or B has, as in `changes.csv`.

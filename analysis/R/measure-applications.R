@@ -24,8 +24,8 @@ page_times <- function(requests) {
 #' \deqn{T_k = \max_i (l_{ik} + d_{ik})}
 #'
 #' where l is how long after the planned time the request of query k to server i was sent, and d is how long the request took. A query that waits for
-#' answers to earlier queries therefore takes longer. The time of each request is counted from the start that its own client planned. This is accurate because
-#' the clients start at the same time, to within the error that the verdict allows.
+#' answers to earlier queries therefore takes longer. The time of each request is counted from the start that its own client planned. The error of these times
+#' is small, because the verdict bounds the difference between the clients' actual starts.
 #'
 #' @param requests Logs of the clients, one per server: a list of tables from [read_requests()].
 #' @return A data.table, a row per query: `number`, `t_ns` (planned by the first client, since attribute `epoch_s`), `query_s` (NA if an answer is
@@ -45,7 +45,7 @@ query_completion <- function(requests) {
 
 #' Playback of a video, from the arrival times of its chunks
 #'
-#' Playback starts when the first chunk is complete. It stalls whenever all complete chunks have been played, until the next chunk is complete:
+#' Playback starts when the first chunk is complete. The video stalls whenever all complete chunks have been played, until the next chunk is complete:
 #'
 #' \deqn{stall_k = \max(0, a_k - (a_0 + \sum_{j<k} p_j + \sum_{j<k} stall_j))}
 #'

@@ -88,7 +88,7 @@ collapse_cause <- function(i, j, x) {
 #'
 #' Method 1 (equations 1 and 2 of the report): `bytes = (RTT_max - RTT_min) * EthernetRate`, `packets = bytes / MTU`.
 #' RTT_max is the median of the last ten packet-pair RTTs before the reduction of cwnd, RTT_min is the handshake's RTT, and EthernetRate is the mean over
-#' the cycle's one-second windows. The report measures this rate in the sender's capture, with tcpstat. Here it is measured in a different way:
+#' the cycle's one-second windows. The report measures this rate in the sender's capture, with tcpstat. This function measures the rate in a different way:
 #'
 #' - Rates and sizes are those of IP packets in the direction of the data. A full IP packet has MTU bytes, so rate / MTU is the number of packets per
 #'   second, whatever the link adds to each packet. Counting frame bytes would give 14 / MTU more (0.9 % at 1500, 2.3 % at 600); counting both
@@ -114,8 +114,8 @@ collapse_cause <- function(i, j, x) {
 #'
 #' For a drop-tail queue of N packets that a token bucket drains, both methods are accurate to one packet. The last accepted packet waits for N - 1 to N
 #' service times, because the first packet of the queue is already waiting for its tokens, and cwnd grows by whole packets. If packets reach the queue in
-#' bursts of b packets, because of a busy host or a coarse timer, the queue overflows while its mean length is up to b packets below N. Both methods then
-#' find this mean length, and so do the queue samples of that round trip.
+#' bursts of b packets, because of a busy host or a coarse timer, the queue overflows while its mean length is up to b packets below N. Both methods then find
+#' this mean length, which the queue samples of that round trip also show.
 #'
 #' Reductions, cwnd and RTTs are on the sender's clock, arrivals on the receiver's; only differences on one clock are used.
 #'

@@ -14,7 +14,7 @@
 #' examined again. If the clock of one host was set back, beacons are taken in the order in which the other
 #' host received them. No line is fitted to a piece of only two beacons.
 #'
-#' A difference in delivery to the two hosts cannot be distinguished from an offset. Such a difference has opposite signs in the two directions of a
+#' A difference in delivery to the two hosts cannot be distinguished from an offset. Such a difference in delivery has opposite signs in the two directions of a
 #' path, so it cancels in the sum of forward and backward delay (see [delay_consistency()]).
 #'
 #' @param ref,mon The beacons that each of two hosts received: tables from [read_beacons()] or [beacons_of_capture()].

@@ -59,7 +59,7 @@ abort_pauses <- function() {
 #'
 #' \deqn{T = t_{drop} - t_{PAUSE,1}}
 #'
-#' for each episode of PAUSE frames. This is how long the host's own queue had room after the device was full. Only the first drop of an episode
+#' for each episode of PAUSE frames. T is the time for which the host's own queue had room after the device was full. Only the first drop of an episode
 #' counts; the time is NA for an episode without a drop.
 #'
 #' @inheritParams pause_intervals
@@ -96,8 +96,8 @@ no_episodes <- data.table(episode = integer(), first_ns = double(), last_ns = do
 #'
 #' The interface's counter of unsent packets (`tx_dropped`) gives the number of drops and, to within a sampling interval, their time. A capture on the
 #' host gives the exact time, because it records packets before the interface rejects them. While the counter grew, the drops are the captured
-#' packets that never reached the other end. On FreeBSD, TCP is told of each drop at once (ENOBUFS), and cwnd collapses. So each such collapse in
-#' SIFTR's log is a drop (see [siftr_collapses()]).
+#' packets that never reached the other end. FreeBSD informs TCP of each drop at once (ENOBUFS), and cwnd collapses. So each collapse with this cause in SIFTR's
+#' log is a drop (see [siftr_collapses()]).
 #'
 #' @param nic A table from [read_nic()] for the sender, or NULL.
 #' @param siftr A table from [read_siftr()] for the sender, or NULL; used if `nic` is NULL.

@@ -88,7 +88,7 @@ loss_by_flow <- function(ref, mon, flows = NULL) {
 #' A sample is the time from a segment (also a SYN or FIN) to the first acknowledgement of exactly its end. A segment gives no sample if one of its bytes
 #' was sent twice (Karn's algorithm), or if a segment with lower sequence numbers was sent after it, because its acknowledgement had to wait for that
 #' segment, or if it was first acknowledged in part. An acknowledgement of several segments gives a sample for the last segment only. Segments sent into a closed window are probes and are ignored.
-#' These are tcptrace's rules.
+#' tcptrace has the same rules.
 #'
 #' @param capture A capture from [read_pcap()], preferably recorded at the sender's host.
 #' @param flow Name of the flow that carries the data.
@@ -111,7 +111,7 @@ data_ack_rtt <- function(capture, flow) {
 #'
 #' The time from the SYN of `flow` to the first packet that acknowledges it: SYN to SYN-ACK for the client's flow at
 #' the client's host, SYN-ACK to ACK for the server's flow at the server's host. If the SYN was sent more than once, the time stamps option shows
-#' which SYN was answered (RFC 7323); without that option the result is NA. It is also NA if the SYN was answered with a reset. If ports are reused,
+#' which SYN was answered (RFC 7323); without that option the result is NA. The result is also NA if the SYN was answered with a reset. If ports are reused,
 #' the first established connection counts.
 #'
 #' @param capture A capture at the host that sends `flow`.

@@ -51,7 +51,7 @@ keep_epoch <- function(rows, x) {
 #'
 #' cwnd is counted in full segments, whose size is the MSS, less 12 bytes if the connection uses time stamps. SIFTR's flags of the connection show when it is in
 #' recovery. [siftr_collapses()] finds the collapses of cwnd after time-outs, and after packets that the
-#' host's own interface refused (ENOBUFS). Both kinds last until cwnd is above a segment again.
+#' host's own interface refused (ENOBUFS). Both kinds of collapses last until cwnd is above a segment again.
 #' While cwnd recovers from a refusal, `ca_state` is CWR, because nothing was lost on the path; `refused` is TRUE where a packet was refused.
 #' @param x A table from [read_siftr()].
 #' @param flow The flow of the manifest.
@@ -198,7 +198,7 @@ window_shift <- function(receiver, sender, cut) {
 #'
 #' \deqn{swnd \ge rate \cdot RTT_{min} / 8}
 #'
-#' the limit is `link`: the path carries its full rate, which a larger window would not increase, and the data beyond what the path holds wait in a queue.
+#' the limit is `link`: the path carries its full rate, which a larger window would not increase, and data that exceed the capacity of the path wait in a queue.
 #' Otherwise the limit is the smaller window: `rwnd` if it is smaller than cwnd or equal to it, else `cwnd`.
 #'
 #' @param samples Samples of one sender in time order: `t_s`, `cwnd_bytes`, `rwnd_bytes`, `in_flight_bytes`, `segment_bytes`; see [sender_windows()].

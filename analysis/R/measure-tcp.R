@@ -92,8 +92,8 @@ in_order_of_time <- function(capture, rows) {
 #'
 #' \deqn{flight = \max(\mathrm{end\ of\ data\ sent}) - \max(\mathrm{acknowledged})}
 #'
-#' in sequence numbers (SYN and FIN count as one each). This is snd_max - snd_una of the connection: data that SACK has reported as
-#' received count too. If ports are reused, each connection starts with nothing in flight.
+#' in sequence numbers (SYN and FIN count as one each). The result is snd_max - snd_una of the connection: data that SACK has reported as received count too. If
+#' ports are reused, each connection starts with nothing in flight.
 #'
 #' @inheritParams flow_completion
 #' @return A data.table with `t_ns`, `flight_bytes`, one row per packet of either direction that changes the bytes in flight; attribute `epoch_s`.

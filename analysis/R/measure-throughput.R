@@ -33,8 +33,8 @@ throughput_windows <- function(capture, width_s, from_s = NULL, to_s = NULL, by 
 #'
 #' Windows start at the first packet, not at a whole second. Packets of all protocols in both directions count, each with the bytes of its frame
 #' minus 14. A packet at the very end of a window belongs to that window, and the last window is included although it is incomplete. tcpstat labels a
-#' window with its middle. tcpstat adds the width to the time of day in a double, whose resolution is 2^-22 s, so the start of each window is
-#' off by up to half of that; this function reproduces the error. [throughput_windows()] has windows of the exact width.
+#' window with its middle. tcpstat adds the width to the time of day in a double, whose resolution is 2^-22 s, so the start of each window is off by up to 2^-23
+#' s; this function reproduces the error. [throughput_windows()] has windows of the exact width.
 #'
 #' @inheritParams throughput_windows
 #' @return A data.table with `t_s` (start of the window, seconds since the first packet), `label_s` (its middle:

@@ -18,7 +18,7 @@ figure_time_sequence <- function(results, trials, of = NULL, from = NULL, to = N
     sources = sentences(paste("Recorded by captures", if (all(rows$near)) "at the flow's sender" else "at one end of the flow")),
     caption = sentences(
       paste0("Sequence numbers of ", count_words(uniqueN(shown$trial), "trial"), ", from the first data: segments and retransmissions from their first to their last byte, ",
-             "blocks that SACK reports (the first of each ACK), what is acknowledged, and the end of the receiver's window"),
+             "blocks that SACK reports (the first of each ACK), the acknowledged data, and the end of the receiver's window"),
       chosen$left_out,
       if (every > most_columns) paste(most_columns, "of", every, "flows are shown, as more panels cannot be read; choose with `of`"),
       if (nrow(shown) < nrow(data)) paste("Segments that would be printed at the same place are joined:", nrow(data), "became", nrow(shown)),

@@ -6,7 +6,7 @@
 #' @return A data.table in time order, a row per request: `t_ns` (when it was sent, ns since attribute `epoch_s`), `bytes` (requested), `seconds`
 #'   (until its last byte arrived, or until the flow ended), `late_s` (how much later than planned it was sent), `number` (of its page, query or
 #'   chunk of video, from 0), `first_byte_s` (until the answer began), `received_bytes`, `finished` (whether all bytes arrived), `play_s` (play time of
-#'   a chunk of video). In logs of samovar 0.2 each request has its own `number`, unfinished requests are missing, and `first_byte_s` and `play_s` are NA.
+#'   a chunk of video). In logs of early versions each request has its own `number`, unfinished requests are missing, and `first_byte_s` and `play_s` are NA.
 #' @source docs/reference/traces.md.
 #' @examples
 #' read_requests(samovar_example("web-client.csv.gz"))

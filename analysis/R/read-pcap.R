@@ -180,8 +180,8 @@ reverse_flow <- function(flow) {
 #' @param proto Protocols to include.
 #' @return A data.table: `flow` (the direction with more payload; if equal, the direction seen first), `src`, `sport`, `dst`, `dport`,
 #'   `packets`, `payload_bytes`, `first_ns`, `last_ns` (`t_ns` of its first and last packet in the capture's order); sorted by payload, the most first, and
-#'   flows with equal payload by their first packets. `payload_bytes` is NA for a flow with a packet of unknown payload. Such flows come
-#'   last; an upper bound of their payload, from column `ip_bytes`, decides their direction and their order.
+#'   flows with equal payload by their first packets. `payload_bytes` is NA for a flow with a packet of unknown payload. Flows of unknown payload come last; an
+#'   upper bound of their payload, from column `ip_bytes`, decides their direction and their order.
 #' @examples
 #' data_flows(read_pcap(samovar_example("bulk-sender.pcap.gz")))
 #' @export

@@ -9,8 +9,7 @@
 #' \deqn{\eta^2 = SS / SS_{total}, \quad \eta^2_G = SS / (SS + SS_{block} + SS_{residual}), \quad \omega^2 = (SS - df \cdot MS_{residual}) / (SS_{total} + MS_{residual})}
 #'
 #' Blocks are a stratum: their sum of squares is separate from the residual. A term that is constant within each block (a level that needs a reboot) is
-#' not adjusted for blocks. It has no \eqn{\omega^2}, because its noise is the difference between two boots, which the residual does not
-#' contain.
+#' not adjusted for blocks. Such a term has no \eqn{\omega^2}, because its noise is the difference between two boots, which the residual does not contain.
 #'
 #' @param values A data.table, one row per trial: `value`, `block` (number of its block) and a column per factor.
 #' @param factors Names of the factor columns.

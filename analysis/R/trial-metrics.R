@@ -230,9 +230,9 @@ flow_cycles <- function(flow, sender, rtt, mon, idle_ms, manifest) {
   buffer_by_cycle(cycles, sender, rtt, arrivals, idle_ms, manifest$resolved$mtu_bytes, isTRUE(attr(sender, "every_packet")))
 }
 
-# `t_s` is when the answer was seen, on the sender's clock. Packet pairs are dated midway between sending and return, so half an RTT is added. The time
-# between arrival and answer at the receiver, of which half is missing, is short.
-# `arrival_s` is when the packet arrived, on the receiver's clock; `jitter_ms` is the difference to the RTT of the previous packet.
+# `t_s` is when the answer was seen, on the sender's clock. Packet pairs are dated midway between sending and return, so half an RTT is added. The result is too
+# early by half of the time between arrival and answer at the receiver, which is short. `arrival_s` is when the packet arrived, on the receiver's clock;
+# `jitter_ms` is the difference to the RTT of the previous packet.
 flow_rtt <- function(ref, mon, name, t_start_s) {
   if (is.null(ref)) return(no_rtt)
   paired <- !is.null(mon)

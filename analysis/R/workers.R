@@ -2,7 +2,7 @@
 
 #' Process items in parallel worker processes
 #'
-#' A worker that has finished an item takes the next one. So the costs of a fork, and of copying pages, arise once for each worker, not for each item.
+#' A worker that has finished an item takes the next one. The costs of a fork, and of copying pages, therefore arise once for each worker, not for each item.
 #' A worker claims an item by creating a directory, which only one process can do; its result is a file, renamed into place. If a worker is killed,
 #' its item is lost and the others continue.
 #'

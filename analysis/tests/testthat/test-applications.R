@@ -23,7 +23,7 @@ test_that("a log of requests has its times, sizes and numbers", {
   expect_equal(x$finished, c(rep(TRUE, nrow(x) - 1), FALSE))
 })
 
-test_that("a log of samovar 0.2 has a number per request, all finished", {
+test_that("a log of an early version has a number per request, all finished", {
   path <- tempfile()
   writeLines(c("t_ns,bytes,seconds,late_s", "1795448160000000001,500,0.25,0", "1795448161500000002,600,0.5,0.125", "17954481"), path)
   x <- read_requests(path)
