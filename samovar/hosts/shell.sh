@@ -54,7 +54,7 @@ samovar_kill() {
   while [ -s "$1/running" ] && [ "$samovar_rounds" -gt 0 ]; do
     samovar_rounds=$((samovar_rounds - 1))
     read -r samovar_mark <"$1/running"
-    # It may just have been emptied, and without a mark every script of samovar on this host would match.
+    # The file may just have been emptied, and without a mark every script of samovar on this host would match.
     if [ -z "$samovar_mark" ]; then return; fi
     samovar_pids=$(ps axeww | samovar_first -e "[S]AMOVAR_RUN=$samovar_mark")
     if [ -n "$samovar_pids" ]; then kill -s KILL $samovar_pids

@@ -22,7 +22,7 @@ struct adapter {
   int64_t held_frames; /* frames that wait or are on the medium: the occupancy of the buffer */
   int64_t paused_until_ns;
   int64_t link_free_ns; /* when the cable from the host has carried all frames that the adapter has read */
-  size_t usual_bytes; /* length of the last frame, to estimate how many the cable may have carried */
+  size_t usual_bytes; /* length of the last frame, to estimate how many frames the cable has carried */
   struct counters count;
 };
 

@@ -33,7 +33,7 @@ static double expected_ns(const struct chooser *chooser, const struct phy *phy, 
   return once_ns(phy, rate) * chooser->attempts[rate] / chooser->arrivals[rate];
 }
 
-/* The rate that is expected to be fastest among those that were tried; the highest if none was. */
+/* The rate that is expected to be fastest among those that were tried; the highest rate if none was tried. */
 static int best_rate(const struct chooser *chooser, const struct phy *phy, int64_t now_ns) {
   int best = -1, untried = lowest_rate(phy);
   for (int rate = 0; rate < RATES; rate++) {
