@@ -152,7 +152,8 @@ class PartExplainer:
     def _of_recipes(self, name: str, key: str) -> tuple[LayerValue, ...]:
         """Return what the recipes of a logger determine, as one value: `VALUE at HOST, HOST; ...`.
 
-        With the key `logger`, these are the recipes that record the quantity, otherwise their intervals.
+        For the key `logger`, VALUE is a recipe that records the quantity; for `interval`, its default
+        interval.
         """
         hosts: dict[str, list[str]] = {}
         for logger in (one for one in self.model.loggers if one.logger == name):

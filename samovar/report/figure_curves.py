@@ -29,7 +29,7 @@ LEVEL_TEXTS = ("rwnd", "label", "level")
 
 
 class CurveForm(NamedTuple):
-    """How the curves of a figure are drawn, and the columns of their data, as figures.json states.
+    """How figures.json describes the curves of a figure: their form, and the columns of their data.
 
     `low` and `high` are the columns with the bounds of a band. Rows with the same value in `curve` form a
     curve; without this column, rows of the same trial and flow form a curve. Each combination of values of

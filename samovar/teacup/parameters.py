@@ -2,8 +2,8 @@
 
 Every value is computed for each combination of the parameters that it depends on, so any arithmetic with
 variables is translated. A parameter on which one key depends becomes a factor with the name of the key. If
-several keys depend on it, the factor has the parameter's name, and its levels set these keys. If a value
-depends on several parameters, these become one factor, whose levels are their combinations.
+several keys depend on the parameter, the factor has the parameter's name, and its levels set these keys. If a
+value depends on several parameters, these become one factor, whose levels are their combinations.
 """
 
 from __future__ import annotations

@@ -131,7 +131,7 @@ def _nothing_changed(lease: Lease) -> bool:
 
 
 class Leases:
-    """Takes and releases the leases of a testbed's hosts, as a controller's LeaseRequest asks."""
+    """Takes and releases the leases of a testbed's hosts for a controller's LeaseRequest."""
 
     def __init__(self, sessions: Sessions, request: LeaseRequest, note: Note, emit: Emit) -> None:
         self._sessions, self._request, self._note, self._emit = sessions, request, note, emit

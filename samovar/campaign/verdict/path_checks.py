@@ -29,7 +29,7 @@ NEGLIGIBLE = 1e-12
 """Numbers of losses that are less likely than this are left out of a sum of probabilities."""
 INVALID_TOLERANCES = 5
 """If the calibrated round-trip time or rate deviates by more than this many tolerances, no trial runs on the
-path. If it deviates by one to this many tolerances, trials are suspect."""
+path. A deviation of one to this many tolerances makes trials suspect."""
 SLACK_PACKETS = SLACK_BYTES // FULL_FRAME_BYTES
 BUSY_PACKETS = 2
 """A bottleneck is considered busy while its queue holds more packets than this."""

@@ -127,9 +127,9 @@ def _by_direction(path: Map, key: str, over: Map) -> Node | None:
 
 
 def with_upstream_queue(part: Map, *, varies: bool = False) -> Map:
-    """Return a part with the aqm and buffer upstream of a weaker layer if it has a rate upstream.
+    """Return a part whose path has a weaker layer's upstream aqm and buffer, if it has an upstream rate.
 
-    With `varies`, a rate that is missing comes from a factor.
+    With `varies`, a path without a rate counts as one with an upstream rate, which a factor sets.
     """
     path = part.get("path")
     has_rate = node_at(path, "rate", "up") is not None
