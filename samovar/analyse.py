@@ -48,7 +48,7 @@ def analyse(
 ) -> list[str]:
     """Measure a campaign's trials, or a part of them, and make the campaign's figures and tables.
 
-    At most `processes` processes do this at the same time; None means the default of the R package.
+    At most `processes` processes measure trials at the same time; None means the default of the R package.
     Returns a line `NAME: REASON` for each figure or table that could not be made.
 
     Raises AnalysisError with R's message if R fails or is missing. Raises InstallationError if the R package
