@@ -236,8 +236,8 @@ cwnd_at <- function(samples, moment_s) {
 #' @param mtu_bytes MTU of the path.
 #' @return A one-row data.table: `pause_ns` (the first PAUSE frame), `sent_ns` (x; both ns since `ref`'s `epoch_s`), `method1_packets`, `method1_raw_packets`,
 #'   `method2_packets`, `method2_bytes`, `idle_ms`, `load_ms`, `rate_bps`, `error_packets` (effect of the clocks' error on `method1_raw_packets`); NULL if no
-#'   PAUSE frame was received, if no packet sent before the first one reached the other end, or if the captures end before all packets that the device held at
-#'   that time had arrived.
+#'   PAUSE frame was received, if no packet sent before the first one reached the other end, if a capture begins later than the flow, whose first packets
+#'   show the idle delay, or if the captures end before all packets that the device held at the time of the PAUSE frame had arrived.
 #' @source CAIA-TR-130121A, section V-B, V-C, equations 2 to 4.
 #' @examples
 #' ref <- read_pcap(samovar_example("beacons-sender.pcap.gz"))
@@ -253,7 +253,7 @@ buffer_by_pause <- function(ref, mon, flow, offset, frames, mtu_bytes) {
   delays <- one_way_delay(ref, mon, flow, offset)[direction == "forward" & !is.na(delay_ms)]
   pause_ns <- pauses$t_ns[1] + (attr(pauses, "epoch_s") - attr(ref, "epoch_s")) * 1e9
   before <- findInterval(pause_ns, delays$t_ns)
-  if (before < 1L || !seen_to_empty(ref$t_ns[which(ref$flow == flow)], delays$t_ns, pause_ns)) return(NULL)
+  if (before < 1L || !seen_from_first(ref, mon, flow) || !seen_to_empty(ref$t_ns[which(ref$flow == flow)], delays$t_ns, pause_ns)) return(NULL)
   sent_ns <- delays$t_ns[before]
   arrivals <- delays[, .(t_ns = t_ns + delay_ms * 1e6, ip_bytes)]
   setorder(arrivals, t_ns)
@@ -266,6 +266,15 @@ buffer_by_pause <- function(ref, mon, flow, offset, frames, mtu_bytes) {
   data.table(pause_ns, sent_ns, method1_packets = in_flight(sent_ns + idle_ms * 1e6), method1_raw_packets = in_flight(sent_ns),
              method2_packets = bytes / mtu_bytes, method2_bytes = bytes, idle_ms, load_ms, rate_bps,
              error_packets = max(delays$error_ms[seq_len(before)]) * per_ms)
+}
+
+# Return TRUE if both captures show the flow from its first packet on, which met an empty device. If `mon` begins later, it lacks arrivals of packets in `ref`;
+# if `ref` does, packets arrive that it lacks.
+seen_from_first <- function(ref, mon, flow) {
+  judged <- judged_packets(ref, mon, flow)
+  arrived <- judged$other[!is.na(judged$other)]
+  unsent <- setdiff(which(mon$flow == flow), arrived)
+  min(ref$t_ns[which(ref$flow == flow)]) == ref$t_ns[judged$row[1]] && all(mon$t_ns[unsent] > min(mon$t_ns[arrived]))
 }
 
 # Return TRUE if the captures last until everything that was in the device at its first PAUSE frame has left it, that is, until the last packet sent before

@@ -95,6 +95,22 @@ test_that("there is no estimate if the captures end before the device's buffer w
   expect_equal(until(last_s + 1e-6)$method1_packets, 400, tolerance = 0.01)
 })
 
+test_that("there is no estimate if a capture begins when the device's buffer has begun to fill", {
+  trial <- device_trial(400, 1500, 80e6, 40e6, seconds = 0.5)
+  files <- device_captures(trial)
+  ref <- read_pcap(files$sender)
+  mon <- read_pcap(files$receiver)
+  buffer <- \(ref, mon) buffer_by_pause(ref, mon, data_flows(ref, "udp")$flow, assumed_offset(ref), ref, 1500)
+  expect_equal(buffer(ref, mon)$method1_packets, 400, tolerance = 0.01)
+  half_s <- trial$sent_s[max(which(trial$sent_s < trial$pauses_s[1])) %/% 2]
+  later <- mon[t_ns >= min(t_ns) + half_s * 1e9]
+  expect_null(buffer(ref, later))
+  # A lost first packet is another matter: the receiver's capture had begun.
+  data.table::setattr(later, "first_ns", min(mon$t_ns) - 1e9)
+  expect_gt(buffer(ref, later)$idle_ms, buffer(ref, mon)$idle_ms)
+  expect_null(buffer(ref[t_ns >= min(t_ns) + half_s * 1e9], mon))
+})
+
 # A campaign with a trial on such a device, measured from its files only.
 device_folder <- function(trial) {
   folder <- tempfile("campaign-")
