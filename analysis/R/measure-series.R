@@ -96,6 +96,7 @@ subject_of_flow <- function(flow, traces, manifest) {
   mon <- traces$capture(flow$to, flow)
   name <- flow_in_capture(flow, mon, manifest$resolved$flows)
   # A capture that is empty, or of another interface, does not show the flow.
+  silent <- if (is.na(name)) mon
   if (is.na(name)) {
     mon <- NULL
     name <- flow_in_capture(flow, ref, manifest$resolved$flows)
@@ -108,6 +109,12 @@ subject_of_flow <- function(flow, traces, manifest) {
     both_ways <- c(name, way_back(mon %||% ref, name))
     x$near <- conversation_of(ref, both_ways)
     x$far <- conversation_of(mon, both_ways)
+    # Senders of UDP go on although nothing arrives. If the receiver's capture shows the receiver's address, it is of the interface that the flow passes.
+    if (!is.null(silent) && protocol_of(ref, name) %in% "udp") {
+      x$far <- x$near[0]
+      shows_address <- flow$to_address %in% c(levels(silent$src), levels(silent$dst))
+      x$nothing_arrived <- if (shows_address && !attr(silent, "truncated")) TRUE else NA
+    }
   }
   # Only a TCP flow has samples of TCP: those of a UDP flow would be from its generator's control connection, which has the same port.
   tcp <- is.na(name) || protocol_of(mon %||% ref, name) %in% "tcp"
@@ -225,7 +232,7 @@ from_tcp_state <- function(x, name) series_of_sender(x)[[name]]
 
 series_of_throughput <- function(x) {
   capture <- x$far %||% x$near
-  if (is.null(capture)) return(NULL)
+  if (is.null(capture) || anyNA(x$nothing_arrived)) return(NULL)
   packets <- packets_out(x, capture)
   bytes <- list(throughput = packets$ip_bytes, "throughput-payload" = packets$payload_bytes,
                 "throughput-link" = bytes_on_link(packets$frame_bytes, capture))
@@ -261,7 +268,7 @@ series_of_all_flows <- function(x) {
 # --- Loss, retransmissions, marks, order
 
 series_of_loss <- function(x) {
-  if (is.null(x$near) || is.null(x$far)) return(NULL)
+  if (is.null(x$near) || NROW(x$far) == 0) return(NULL)
   judged <- judged_packets(x$near, x$far, x$name, way_back(x$far, x$name))
   if (nrow(judged) == 0) return(NULL)
   at_s <- seconds_at_near(x$near, x)
@@ -300,7 +307,7 @@ series_of_duplicate_acks <- function(x) {
 
 # Packets that arrive with Congestion Experienced, and acknowledgements that echo it (RFC 3168).
 series_of_marks <- function(x) {
-  marked <- if (!is.null(x$far)) packets_out(x, x$far)[bitwAnd(tos, 3L) == 3L]
+  marked <- if (NROW(x$far) > 0) packets_out(x, x$far)[bitwAnd(tos, 3L) == 3L]
   back <- if (!is.null(x$near) && x$tcp) which(as.character(x$near$flow) == reverse_flow(x$name) & bitwAnd(x$near$flags, 66L) == 64L)
   list("ecn-marks" = if (!is.null(marked)) per_window(frame_seen(x, x$far, seconds_at_far), marked$t_s),
        "ecn-echoes" = if (!is.null(back)) per_window(frame_seen(x, x$near, seconds_at_near), seconds_at_near(x$near, x)[back]))

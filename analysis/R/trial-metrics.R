@@ -136,10 +136,10 @@ netem_drops <- function(queues) {
 
 overhead_metrics <- function(trial) list(overhead_s = as.double(trial$manifest$overhead_s %||% NA))
 
-# The functions that measure metrics of a flow have one argument, which holds everything
-# known about the flow: `flow` as planned, the trial's `manifest` and `traces`, the captures `near` and `far`
-# of its packets at sender and receiver (NULL if missing), its `name` in them, the `sender`'s TCP samples,
-# `rtt` samples, `handshake_ms`, `idle_ms` (RTT of the idle path), cwnd `cycles`, the `clock` offset and the `device` with PAUSE frames.
+# The functions that measure metrics of a flow have one argument, which holds everything known about the flow: `flow` as planned, the trial's `manifest` and
+# `traces`, the captures `near` and `far` of its packets at sender and receiver (NULL if missing), its `name` in them, `nothing_arrived` (only of a UDP flow
+# that the receiver's capture does not show: TRUE, or NA if that is unknown), the `sender`'s TCP samples, `rtt` samples, `handshake_ms`, `idle_ms` (RTT of the
+# idle path), cwnd `cycles`, the `clock` offset and the `device` with PAUSE frames.
 measure_flow <- function(flow, traces, manifest) {
   x <- subject_of_flow(flow, traces, manifest)
   name <- x$name
@@ -149,21 +149,33 @@ measure_flow <- function(flow, traces, manifest) {
   labelled <- \(rows) if (!is.null(rows) && nrow(rows) > 0) cbind(flow = flow$label, rows)
   list(
     metrics = metric_rows(flow$label, measured_metrics("flow", x)),
-    size = flow_size(flow, x$far %||% x$near, name, manifest, traces$ahead_s[[at]] %||% 0), cycles = labelled(x$cycles),
+    size = size_of_flow(x, traces$ahead_s), cycles = labelled(x$cycles),
     rtt = labelled(if (nrow(x$rtt) > 0) rtt_quantiles(x$rtt$rtt_ms)), sender = labelled(sender_quantiles(x$sender)), jitter = labelled(jitter_quantiles(x$rtt$jitter_ms)),
     series = flow_series(flow$label, x$sender, x$rtt, traces$capture(at, flow), name, start_on(traces, at), sending_ends_s(manifest)),
     pauses = labelled(x$device$pauses), closeup = labelled(closeup_of(x$device, x$sender))
   )
 }
 
+# The size and rate of a flow by the capture that shows its arrivals. A flow of which nothing arrived has the interval in which it was sent.
+size_of_flow <- function(x, ahead_s) {
+  if (anyNA(x$nothing_arrived)) return(NULL)
+  at_receiver <- NROW(x$far) > 0
+  at <- if (at_receiver) x$flow$to else x$flow$from
+  size <- flow_size(x$flow, if (at_receiver) x$far else x$near, x$name, x$manifest, ahead_s[[at]] %||% 0)
+  if (isTRUE(x$nothing_arrived) && !is.null(size)) size[, c("throughput_bps", "ip_bytes", "payload_bytes") := 0]
+  size
+}
+
 # Warn of captures at the ends of a flow that have no packet of it, because they are empty or of another interface, and of captures that begin too late.
 warn_of_captures <- function(flow, x, traces) {
   warn <- \(host, what, effect) cli::cli_warn("the capture at {host} {what} of flow {flow$label}: {effect}", class = c("samovar_warning_flow", "samovar_warning"))
-  lacks <- \(host, shown, effect) if (is.null(shown) && !is.null(traces$capture(host, flow))) {
+  lacks <- \(host, shown, effect) if (NROW(shown) == 0 && !is.null(traces$capture(host, flow))) {
     warn(host, "has no packet", if (is.na(x$name)) "it has no metrics" else effect)
   }
   lacks(flow$from, x$near, "metrics that need the sender's capture are missing")
-  lacks(flow$to, x$far, "its rates and bytes count what was sent, and metrics that need both captures are missing")
+  lacks(flow$to, x$far, if (is.null(x$far)) "its rates and bytes count what was sent, and metrics that need both captures are missing"
+                        else if (isTRUE(x$nothing_arrived)) "its throughput is 0, and all of its packets are lost"
+                        else "its rates and metrics that need both captures are missing")
   if (x$tcp && !is.null(x$near) && !any(bitwAnd(rows_of_flow(x$near, x$name, "flags")$flags, 2L) > 0L, na.rm = TRUE)) {
     warn(flow$from, "lacks the handshake", "rtt_min_ms may be the RTT of a full queue, and metrics that need the RTT of the idle path are missing")
   }
@@ -283,6 +295,9 @@ capture_metrics <- function(x) {
   mon <- x$far
   name <- x$name
   far <- mon %||% ref
+  if (nrow(far) == 0) {
+    return(if (isTRUE(x$nothing_arrived)) list(throughput_bps = 0, throughput_link_bps = 0, throughput_payload_bps = 0, loss_share = 1) else list())
+  }
   packets <- far[as.character(far$flow) == name & may_carry(far$payload_bytes)]
   lasts_s <- sending_s(x$flow, x$manifest)
   levels <- throughput_levels(far, name, lasts_s)

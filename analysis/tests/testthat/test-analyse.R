@@ -293,6 +293,31 @@ test_that("a flow that the receiver's capture does not show is measured as if on
   expect_equal(measure_trial(folder, manifest)$notes$note, sprintf("the capture at %s has no packet of flow bulk: it has no metrics", c("src", "dst")))
 })
 
+test_that("a UDP flow of which nothing arrives has no throughput, not the rate at which it was sent", {
+  folder <- tempfile("campaign-")
+  dir.create(file.path(folder, "trials", "t1"), recursive = TRUE)
+  path <- \(host) file.path(folder, "trials", "t1", paste0(host, ".pcap"))
+  file.copy(write_capture(rep(list(ethernet(ipv4(udp(1000, 5001, raw(1000)), 17))), 100), t_ns = (1:100) * 1e7), path("src"))
+  flow <- list(label = "flood", generator = "iperf-udp", from = "src", to = "dst", from_address = "10.0.0.1", to_address = "10.0.0.2", port = 5001, start_s = 0, duration_s = 1)
+  capture <- \(host) list(path = basename(path(host)), kind = "capture", host = host, logger = "tcpdump")
+  hosts <- list(src = list(role = "sender", interfaces = list("eth1")), dst = list(role = "receiver", interfaces = list("eth1")))
+  manifest <- list(id = "t1", t_start_s = 1700000000, t_end_s = 1700000001, resolved = list(mtu_bytes = 1500, flows = list(flow), hosts = hosts, path = list()), files = lapply(c("src", "dst"), capture))
+  measured <- function(frames) {
+    file.copy(write_capture(frames), path("dst"), overwrite = TRUE)
+    found <- measure_trial(folder, manifest)
+    rates <- measure_series(folder, manifest, "throughput")$throughput$series
+    list(metrics = stats::setNames(found$metrics$value, found$metrics$metric), note = found$notes$note, mbps = rates$mid)
+  }
+  # The capture shows another connection of the receiver.
+  none <- measured(list(ethernet(ipv4(tcp(), 6))))
+  expect_equal(none$metrics, c(throughput_bps = 0, throughput_link_bps = 0, throughput_payload_bps = 0, loss_share = 1, throughput_total_bps = 0))
+  expect_equal(range(none$mbps), c(0, 0))
+  expect_equal(none$note, "the capture at dst has no packet of flow flood: its throughput is 0, and all of its packets are lost")
+  unknown <- measured(list())
+  expect_length(c(unknown$metrics, unknown$mbps), 0)
+  expect_match(unknown$note, "no packet of flow flood: its rates and metrics that need both captures are missing")
+})
+
 test_that("without the handshake, the RTT of the idle path is unknown: a note says so, and metrics that need it are missing", {
   folder <- small_campaign()
   manifest <- read_campaign(folder)$manifests[[basename(trial_named(folder, "buffer-.*-1500"))]]
