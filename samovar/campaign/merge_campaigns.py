@@ -40,7 +40,7 @@ from samovar.campaign.journal import (
     read_journal,
 )
 from samovar.campaign.past_campaigns import campaigns_in
-from samovar.campaign.provenance_json import PROVENANCE, RECIPES
+from samovar.campaign.provenance_json import PROVENANCE, RECIPES, kernels_of
 from samovar.campaign.run import OWN_FILES
 from samovar.errors import CampaignError
 from samovar.events import Emit, silent
@@ -87,16 +87,29 @@ class _ShardCampaign:
 
     @property
     def versions(self) -> Mapping[str, str]:
-        """The versions that must be equal in all shards: of samovar, the recipes and the lab's kernel."""
+        """The versions that must be equal in all shards: of samovar, the recipes and the kernels.
+
+        provenance.json has only those of the last run; the journal has earlier versions of samovar and
+        earlier kernels of hosts.
+        """
         recorded: Mapping[str, Any] = read_json(self.folder / PROVENANCE)
-        samovar = sorted({about.get("samovar", "unknown") for about in self.state.nodes.values()})
+        now, samovar = "unknown", set[str]()
+        for entry in self.entries:
+            if entry.event in STARTS:
+                now = str(entry.values.get("samovar", "unknown"))
+            elif entry.event == "trial-started":
+                samovar.add(now)
         recipes = "".join(sorted(f"{name} {sha256}\n" for name, sha256 in recorded.get(RECIPES, {}).items()))
         found = {
-            "samovar": " and ".join(samovar),
+            "samovar": " and ".join(sorted(samovar)) or now,
             "recipes": hashlib.sha256(recipes.encode()).hexdigest()[:12],
         }
         if lab := recorded.get("lab"):
             found[f"kernel of lab {recorded.get('testbed')}"] = f"{lab['kernel']} {lab['release']}"
+        for (testbed, host), kernel in kernels_of(recorded).items():
+            changes = self.state.kernel_changes
+            before = [one.before for one in changes if one.host in (host, f"{host}@{testbed}")]
+            found[f"kernel of {host} at {testbed}"] = ", then ".join([*before, kernel])
         return found
 
     def merged_entries(self) -> Iterator[Entry]:

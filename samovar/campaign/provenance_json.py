@@ -78,11 +78,12 @@ def changed_kernels(
 
     `before` and `now` are contents of provenance.json.
     """
-    old, new = _kernels(before), _kernels(now)
+    old, new = kernels_of(before), kernels_of(now)
     yield from ((key, old[key], new[key]) for key in new if old.get(key, new[key]) != new[key])
 
 
-def _kernels(provenance: Mapping[str, Any]) -> Mapping[tuple[str, str], str]:
+def kernels_of(provenance: Mapping[str, Any]) -> Mapping[tuple[str, str], str]:
+    """Return the kernel of each host by testbed and host, from the content of provenance.json."""
     return {
         (testbed, host): facts["kernel"]
         for testbed, own in _by_testbed(provenance).items()

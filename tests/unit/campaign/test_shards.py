@@ -308,6 +308,33 @@ def other_kernel(shards: list[Path]) -> None:
     write_json(file, {**json.loads(file.read_bytes()), "lab": {**LAB, "release": "6.2.0"}})
 
 
+def write_kernel(folder: Path, kernel: str) -> None:
+    file = folder / "provenance.json"
+    write_json(file, {**json.loads(file.read_bytes()), "hosts": {"src": {"kernel": kernel}}})
+
+
+def other_kernel_of_a_host(shards: list[Path]) -> None:
+    write_kernel(shards[0], "Linux 6.1")
+    write_kernel(shards[1], "Linux 6.2")
+
+
+def kernel_changed(shards: list[Path]) -> None:
+    for folder in shards:
+        write_kernel(folder, "Linux 6.2")
+    change = {"kernel_before": "Linux 6.1", "kernel_now": "Linux 6.2", "completed": 1}
+    with Journal(shards[0] / JOURNAL) as journal:
+        journal.append("kernel-changed", 9.0, host="src", **change)
+
+
+def samovar_upgraded(shards: list[Path]) -> None:
+    with Journal(shards[0] / JOURNAL) as journal:
+        journal.append("campaign-resumed", 9.0, trials=12, node="n1", node_kernel="6.1", samovar="2.0")
+        id_ = next(shards[0].glob("trials/*/")).name
+        journal.append("trial-started", 9.1, id=id_, attempt=9)
+        end = {"outcome": "completed", "verdict": "valid", "reasons": []}
+        journal.append("trial-finished", 9.2, id=id_, overhead_s=1.0, **end)
+
+
 def changed_sums(shards: list[Path]) -> None:
     with next(shards[0].glob("trials/*/SHA256SUMS")).open("a") as file:
         file.write("\n")
@@ -347,6 +374,12 @@ UNMERGEABLE: list[tuple[Callable[[list[Path]], None], str]] = [
     (other_plan, r"its plan differs from that of .*; must be shards of one plan"),
     (other_version, r"versions differ: samovar: 1.0 in shard 1/2, 2.0 in shard 2/2; must be equal, or use"),
     (other_kernel, r"kernel of lab lab: uml 6.1.1 in shard 1/2, uml 6.2.0 in shard 2/2"),
+    (
+        other_kernel_of_a_host,
+        r"kernel of src at lab: Linux 6.1 in shard 1/2, Linux 6.2 in shard 2/2; must be",
+    ),
+    (kernel_changed, r"src at lab: Linux 6.1, then Linux 6.2 in shard 1/2, Linux 6.2 in shard 2/2"),
+    (samovar_upgraded, r"samovar: 1.0 and 2.0 in shard 1/2, 1.0 in shard 2/2"),
     (
         changed_sums,
         r"SHA256SUMS: changed since it was written; not merged; `fab verify .*` lists all changes",
