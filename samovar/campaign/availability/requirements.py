@@ -250,7 +250,7 @@ def _missing_on(host: str, needs: HostNeeds, facts: HostFacts, clock_tolerance_s
             what, remedy = refusal(*need, needs.interfaces, facts)
         elif need.what.startswith(PARAMETER):
             cc = need.what.removeprefix(PARAMETER)
-            what = f"the congestion control {cc} has no parameter {need.name}"
+            what = f"cc.{need.name}: the congestion control {cc} has no parameter {need.name}"
         elif note := needs.notes.get(need):
             remedy = f"{note.removesuffix('.')}; {remedy}"
         else:

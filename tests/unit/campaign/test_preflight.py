@@ -213,7 +213,7 @@ def test_an_interface_without_adjustable_ring_or_flow_control_is_reported() -> N
 def test_a_missing_parameter_of_a_loaded_module_is_reported_and_an_unloaded_module_is_not_judged() -> None:
     lacking = {"cdg": ("use_ineff", "window")}
     assert _reported(cc_parameters=lacking) == [
-        "src: the congestion control cdg has no parameter betta (1 trial); it has: use_ineff, window"
+        "src: cc.betta: the congestion control cdg has no parameter betta (1 trial); it has: use_ineff, window"
     ]
     assert _reported(cc_parameters={}) == []
 
