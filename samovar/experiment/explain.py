@@ -152,8 +152,7 @@ class PartExplainer:
     def _of_recipes(self, name: str, key: str) -> tuple[LayerValue, ...]:
         """Return what the recipes of a logger determine, as one value: `VALUE at HOST, HOST; ...`.
 
-        For the key `logger`, VALUE is a recipe that records the quantity; for `interval`, its default
-        interval.
+        For the key `logger`, VALUE is a recipe that records the quantity; for `interval`, its default.
         """
         hosts: dict[str, list[str]] = {}
         for logger in (one for one in self.model.loggers if one.logger == name):

@@ -92,9 +92,7 @@ class Config(SourceFile):
     )
     backoff_most_s: Pause = entry("Longest pause before a trial is repeated.", 300.0)
     quarantine: Positive = entry(
-        "A host is not used any more once this many trials in a row failed because of it, with as many "
-        "levels of each factor, or all its levels.",
-        3,
+        "A host that makes this many trials in a row fail, at different levels, is not used any more.", 3
     )
     host_wait_s: Duration = entry("How long to wait for a lost host before the next trial.", 120.0)
     free_space: Size = entry(

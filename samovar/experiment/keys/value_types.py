@@ -227,9 +227,8 @@ def whole_number(
     what = meaning.partition(" ")[2]
 
     def parse(text: str) -> int:
-        number = text.removesuffix(unit)
-        digits = number if number.isdigit() else text  # of 1500KB, the message must not quote 1500K
-        return units.parse_count(digits, least=least, most=most, what=what)
+        number = re.sub(rf"(?<=\d){unit}$", "", text)  # of 1500KB, the message must not quote 1500K
+        return units.parse_count(number, least=least, most=most, what=what)
 
     types = ["integer", "string"]
     return text_type(name, f"{meaning}, {bounds}", (example,), pattern, parse, type=types, **limits)
