@@ -1,10 +1,4 @@
-# Matching divides packets by id into shares of a few thousand: these captures have many shares, for one thread or several.
-
-of_threads <- function(n, code) {
-  before <- options(samovar.threads = n)
-  on.exit(options(before))
-  force(code)
-}
+# Matching divides the packets of a capture by id into shares of a few thousand, which threads process: these captures have many shares.
 
 # Segments of four flows; each sequence number occurs many times.
 repeating_capture <- function(packets = 40000) {
@@ -14,17 +8,17 @@ repeating_capture <- function(packets = 40000) {
   read_pcap(write_capture(frames[1 + number %% 400], t_ns = number * 1e3))
 }
 
-test_that("a capture matched with itself has a match for every packet, with one thread and with several, though most ids repeat", {
+test_that("a capture matched with itself has a match for every packet, with one thread and with several, although most ids repeat", {
   capture <- repeating_capture()
   flows <- data_flows(capture)$flow
   expect_setequal(flows, levels(capture$flow))
   for (threads in c(1, 3)) {
-    loss <- of_threads(threads, loss_by_flow(capture, capture))
+    loss <- run_with_threads(threads, loss_by_flow(capture, capture))
     sent <- capture[, .(sent = .N, distinct = uniqueN(id)), by = flow][match(loss$flow, flow)]
     expect_equal(loss$sent_packets, sent$sent)
     expect_equal(loss$lost_packets + loss$unjudged_packets, rep(0, length(flows)))
     expect_equal(loss$ambiguous_packets, ifelse(sent$distinct < sent$sent, sent$sent, 0))
-    expect_true(all(of_threads(threads, interarrival_jitter(capture, capture, flows[1]))$jitter_ms == 0))
+    expect_true(all(run_with_threads(threads, interarrival_jitter(capture, capture, flows[1]))$jitter_ms == 0))
   }
 })
 
@@ -32,7 +26,7 @@ test_that("the round-trip times of many packets are the same with one thread and
   pair <- committed_pair()
   ref <- read_pcap(pair$sender)
   mon <- read_pcap(pair$receiver)
-  one <- of_threads(1, rtt_by_flow(ref, mon))
+  one <- run_with_threads(1, rtt_by_flow(ref, mon))
   expect_gt(nrow(one), 300)
-  expect_identical(of_threads(3, rtt_by_flow(ref, mon)), one)
+  expect_identical(run_with_threads(3, rtt_by_flow(ref, mon)), one)
 })

@@ -1,12 +1,6 @@
 # The result does not depend on the number of threads. A part of a capture has 32,768 packets: these captures have three parts, and
 # flows, interfaces and truncated packets that first occur in each of them.
 
-of_threads <- function(n, code) {
-  before <- options(samovar.threads = n)
-  on.exit(options(before))
-  force(code)
-}
-
 # Packets of four flows, in a different order in each third, so that each part numbers flows differently from the whole.
 long_capture <- function(per_third = 30000) {
   frame <- \(n, seq) ethernet(ipv4(tcp(sport = n, seq = seq, options = option_timestamps(n, seq)), 6, src = paste0("10.0.0.", n)))
@@ -39,9 +33,9 @@ as_stream <- function(path, columns = "all") {
 
 test_that("a capture gives the same table with one thread, with several and as a stream", {
   for (path in c(long_capture(), many_interfaces())) {
-    one <- of_threads(1, read_incomplete(path, "all"))
+    one <- run_with_threads(1, read_incomplete(path, "all"))
     expect_gt(nrow(one), 65536)
-    expect_identical(of_threads(3, read_incomplete(path, "all")), one)
+    expect_identical(run_with_threads(3, read_incomplete(path, "all")), one)
     expect_identical(as_stream(path), one)
   }
 })
@@ -53,7 +47,7 @@ test_that("packets whose payload contains capture records are read as packets, w
   path <- tempfile(fileext = ".pcap")
   # More packets than one part has, then enough bytes for three threads to start in.
   writeBin(c(capture_bytes(list(raw(60)))[1:24], rep(short, 40000), rep(long, 900), short), path)
-  capture <- of_threads(3, read_pcap(path))
+  capture <- run_with_threads(3, read_pcap(path))
   expect_identical(nrow(capture), 40901L)
   expect_identical(capture, as_stream(path, NULL))
 })
@@ -84,7 +78,7 @@ test_that("a capture whose packet sizes change is read completely", {
 })
 
 test_that("flows are numbered in the order in which they appear in the capture, with any number of threads", {
-  capture <- of_threads(4, read_incomplete(long_capture(), c("flow", "src", "header_cut")))
+  capture <- run_with_threads(4, read_incomplete(long_capture(), c("flow", "src", "header_cut")))
   expect_identical(unique(as.character(capture$flow)), levels(capture$flow))
   expect_identical(unique(as.character(capture$src[1:80000])), paste0("10.0.0.", c(1, 2, 9, 3, 4)))
   expect_identical(attr(capture, "cut_packets"), 2)
