@@ -64,8 +64,8 @@ plain_copy <- function(path) {
   copy
 }
 
-# The older tools have microseconds: libpcap rounds down for them when the file has nanoseconds. Tables that are compared with
-# theirs are therefore read from the microsecond file that tcpdump writes.
+# tcptrace reads times in microseconds: libpcap rounds the nanoseconds of a file down. Tables that are compared with
+# its output are therefore read from a copy in microseconds that tcpdump writes.
 microsecond_copy <- function(path) {
   copy <- tempfile(fileext = ".pcap")
   status <- system2("tcpdump", c("-r", plain_copy(path), "-w", copy), stdout = FALSE, stderr = FALSE)
@@ -102,7 +102,7 @@ tcptrace_samples <- function(path) {
   lapply(stats::setNames(files, sub("_.*", "", files)), read)
 }
 
-# The capture as a clock with another offset and rate would have recorded it, in whole nanoseconds.
+# Return the capture with the times that a clock with another offset and rate would have recorded, in whole nanoseconds.
 move_clock <- function(capture, offset_ns = 0, ppm = 0) {
   moved <- data.table::copy(capture)
   epoch_s <- attr(capture, "epoch_s")

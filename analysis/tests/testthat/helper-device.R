@@ -15,7 +15,7 @@ device_trial <- function(buffer, mtu, sent_bps, link_bps, ring = 512, seconds = 
   )
 }
 
-# When each frame leaves the device (NA: the ring rejected it), and when PAUSE frames reach the host.
+# Return the time at which each frame leaves the device (NA if the ring rejected the frame), and the times at which PAUSE frames reach the host.
 forward_frames <- function(sent, service, buffer, ring) {
   leaves <- rep(NA_real_, length(sent))
   last <- -Inf
@@ -78,7 +78,7 @@ device_captures <- function(trial, folder = tempfile("device-")) {
   )
 }
 
-# Beacons that two hosts received: `at_s` are true times, `clock` converts them to a host's clock, `late_us` is the delay on a busy host.
+# Beacons that one host received: `at_s` are true times, `clock` converts them to the host's clock, `late_us` is the delay on a busy host.
 heard_beacons <- function(at_s, clock = identity, late_us = 0, epoch_s = 1700000000) {
   x <- data.table::data.table(t_ns = round(clock(at_s) * 1e9 + late_us * 1e3), direction = "in", src = "10.0.0.9", id = 1, sequence = seq_along(at_s))
   data.table::setattr(x, "epoch_s", epoch_s)

@@ -11,7 +11,7 @@ big <- function(x, bytes) {
 
 address4 <- function(text) as.raw(as.integer(strsplit(text, ".", fixed = TRUE)[[1]]))
 
-# IPv4 with any transport; the length field covers `payload_bytes`, which follow as zeros unless cut.
+# An IPv4 packet with the bytes of any transport protocol. `length` is the value of the total length field, which may differ from the number of bytes.
 ipv4 <- function(transport, protocol, src = "10.0.0.1", dst = "10.0.0.2", id = 1, fragment = 0,
                  length = 20L + base::length(transport)) {
   c(as.raw(c(0x45, 0)), big(length, 2), big(id, 2), big(fragment, 2), as.raw(c(64, protocol, 0, 0)),
@@ -48,8 +48,8 @@ pause_frame <- function(quanta) {
   c(as.raw(c(0x01, 0x80, 0xc2, 0, 0, 1)), raw(6), big(0x8808, 2), big(1, 2), big(quanta, 2), raw(42))
 }
 
-# `frames`: a list of raw vectors; `t_ns` since `epoch_s`; `wire_bytes`: their length before truncation to `snaplen`; `minor`: version of the format,
-# 2.2 has the lengths in the other order.
+# `frames`: a list of raw vectors; `t_ns`: times since `epoch_s`; `wire_bytes`: lengths of the frames before truncation to `snaplen`;
+# `minor`: minor version of the file format (below 3, each record stores its two lengths in the opposite order).
 capture_bytes <- function(frames, t_ns = seq_along(frames) * 1e6, epoch_s = 1700000000, link = 1,
                           precision = "ns", order = "little", snaplen = 262144, wire_bytes = lengths(frames), minor = 4) {
   word <- \(x) if (order == "little") rev(big(x, 4)) else big(x, 4)
@@ -66,7 +66,7 @@ capture_bytes <- function(frames, t_ns = seq_along(frames) * 1e6, epoch_s = 1700
 
 write_capture <- function(frames, ..., compressed = FALSE) write_bytes(capture_bytes(frames, ...), compressed)
 
-# Read a capture that is truncated or not decoded completely, as the test expects.
+# Read a capture, and suppress the warnings that it is truncated or not decoded completely.
 read_incomplete <- function(...) suppressWarnings(read_pcap(...), classes = c("samovar_warning_truncated", "samovar_warning_undecoded"))
 
 write_bytes <- function(bytes, compressed = FALSE) {
@@ -77,7 +77,7 @@ write_bytes <- function(bytes, compressed = FALSE) {
   path
 }
 
-# A connection from a table: one row per packet, `from` "a" (10.0.0.1:1000) or "b" (10.0.0.2:80).
+# The frames of a TCP connection: one per element of `steps`, sent `from` "a" (10.0.0.1:1000) or "b" (10.0.0.2:80).
 conversation <- function(steps, isn_a = 1000, isn_b = 5000) {
   lapply(steps, \(step) {
     usual <- list(from = "a", seq = 0, ack = 0, flags = 16, bytes = 0, window = 1000, options = raw(), id = 1)

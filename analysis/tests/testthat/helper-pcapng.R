@@ -1,4 +1,4 @@
-# pcapng files made block by block (draft-ietf-opsawg-pcapng); numbers in `order`, "little" or "big".
+# pcapng files made block by block (draft-ietf-opsawg-pcapng); `order` is the byte order of numbers, "little" or "big".
 
 ng <- function(order = "little") {
   number <- \(x, bytes) if (order == "little") rev(big(x, bytes)) else big(x, bytes)

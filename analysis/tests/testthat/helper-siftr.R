@@ -18,7 +18,7 @@ text_file <- function(lines, end = "\n", sep = "\n") {
   path
 }
 
-# Header and records in another layout, made from a 1.2.4 log with 28 fields.
+# Return the lines of a SIFTR log with `change` applied to the fields of each record; the header and footer stay.
 as_layout <- function(lines, change) {
   record <- grepl("^[io],", lines)
   lines[record] <- vapply(strsplit(lines[record], ","), \(f) paste(change(f), collapse = ","), "")

@@ -1,11 +1,11 @@
 # Fields of each packet as tshark reads them: one row per packet, one column per field, the first value if a field occurs more than once.
 
 tshark_table <- function(path, fields) {
-  asked <- c(rbind("-e", fields))
+  field_options <- c(rbind("-e", fields))
   # No reassembly, and no dissection above the transport layer.
-  plainly <- c("-o", "ip.defragment:FALSE", "-o", "ipv6.defragment:FALSE", "-o", "tcp.relative_sequence_numbers:FALSE",
-               "-o", "tcp.desegment_tcp_streams:FALSE", "-o", "tcp.analyze_sequence_numbers:FALSE")
-  lines <- system2("tshark", c("-n", "-r", path, plainly, "-T", "fields", "-E", "occurrence=f", "-E", "separator=/t", asked),
+  preferences <- c("-o", "ip.defragment:FALSE", "-o", "ipv6.defragment:FALSE", "-o", "tcp.relative_sequence_numbers:FALSE",
+                   "-o", "tcp.desegment_tcp_streams:FALSE", "-o", "tcp.analyze_sequence_numbers:FALSE")
+  lines <- system2("tshark", c("-n", "-r", path, preferences, "-T", "fields", "-E", "occurrence=f", "-E", "separator=/t", field_options),
                    stdout = TRUE, stderr = FALSE)
   data.table::fread(text = c(paste(fields, collapse = "\t"), lines), sep = "\t", colClasses = "character", na.strings = "",
                     fill = TRUE, blank.lines.skip = FALSE)
@@ -21,7 +21,7 @@ number_of <- function(text) {
 
 either <- function(a, b) ifelse(is.na(a), b, a)
 
-# Compare a table with tshark, column by column.
+# Expect that read_pcap() and tshark read the same values from a capture, column by column.
 expect_as_tshark <- function(path, min_packets = 1) {
   ours <- read_pcap(path, "all")
   fields <- c(

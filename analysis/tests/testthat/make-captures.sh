@@ -41,7 +41,7 @@ ip netns exec $snd ping -c 3 -i 0.05 -q 172.16.11.2 >/dev/null
 if [ "$outage" ]; then
   (sleep "$outage"; ip -n $rtr route add blackhole 172.16.11.2/32; sleep 1; ip -n $rtr route del blackhole 172.16.11.2/32) & pids="$pids $!"
 fi
-# An outage needs a small socket buffer, or data of its tail would be there for longer than the outage.
+# With an outage, the socket buffer must be small: otherwise the data that are in it when iperf3 stops writing would take longer than the outage.
 ip netns exec $snd iperf3 -c 172.16.11.2 -t "$seconds" -P "$flows" -C reno ${outage:+-w 64K} >"$folder/iperf3.log"
 [ -z "$outage" ] || sleep 3
 sleep 0.5

@@ -19,7 +19,7 @@ test_that("RTT grows linearly with the receive window, with the slope that theor
   expect_equal(line[metric == "rtt_rwnd_slope_ratio"]$median, 1, tolerance = 0.05)
 })
 
-drawn <- function(zone = "UTC") {
+write_sample_figure <- function(zone = "UTC") {
   path <- tempfile(fileext = ".pdf")
   before <- Sys.getenv("TZ", unset = NA)
   on.exit(if (is.na(before)) Sys.unsetenv("TZ") else Sys.setenv(TZ = before))
@@ -29,16 +29,16 @@ drawn <- function(zone = "UTC") {
 }
 
 test_that("a figure's creation date is that of its data, and its bytes do not depend on the time of drawing or the time zone", {
-  path <- drawn()
+  path <- write_sample_figure()
   bytes <- readBin(path, "raw", file.size(path))
   expect_length(grepRaw("/CreationDate (D:20130417123456Z", bytes, fixed = TRUE), 1)
   Sys.sleep(1.1)
-  expect_equal(unname(tools::md5sum(drawn("Australia/Melbourne"))), unname(tools::md5sum(path)))
+  expect_equal(unname(tools::md5sum(write_sample_figure("Australia/Melbourne"))), unname(tools::md5sum(path)))
 })
 
 test_that("a figure's fonts are embedded", {
   need_tool("pdffonts")
-  fonts <- system2("pdffonts", drawn(), stdout = TRUE)[-(1:2)]
+  fonts <- system2("pdffonts", write_sample_figure(), stdout = TRUE)[-(1:2)]
   expect_gt(length(fonts), 0)
   expect_match(fonts, "DejaVuSans .* yes yes (yes|no) +[0-9]+ +[0-9]+$")
 })
@@ -71,7 +71,7 @@ test_that("a truncated capture is named among the notes, also when measures come
   }
 })
 
-test_that("an analysis that fails while it writes leaves no analysis.json, by which the report would accept the files", {
+test_that("an analysis that fails while it writes leaves no analysis.json, so that no report is made of incomplete files", {
   folder <- small_campaign()
   quietly(analyse_campaign(folder, figures = list(), cores = 1L))
   analysis <- file.path(folder, "bundle", "analysis.json")
@@ -126,7 +126,7 @@ test_that("an unknown level, part or option is an error with the nearest name", 
   expect_match(conditionMessage(refused(axis = "lag")), "did you mean .log.")
 })
 
-test_that("every option of the manifest passes the check that precedes measuring", {
+test_that("every option that outputs.yaml declares passes the check before measuring", {
   campaign <- read_campaign(small_campaign())
   for (kind in c("figure", "table")) {
     for (name in known_names(kind)) {
@@ -145,7 +145,7 @@ test_that("a figure without data in the campaign is left out with the reason", {
   expect_match(left[[1]]$reason, "no trial has a buffer size by method 1")
 })
 
-test_that("the comparison of congestion controls shows published numbers only if the experiment gives them", {
+test_that("the comparison of congestion controls shows the published numbers of the experiment, and a dash for a level without one", {
   folder <- small_campaign()
   published <- list(`TP-Link` = list(newreno = list(median = "~150", max = "~240")))
   edit_json(file.path(folder, "plan.json"), \(p) {
@@ -167,7 +167,7 @@ test_that("buffer-cdf can be drawn for both variants of both methods", {
   expect_equal(vapply(figures, \(f) f$name, ""), paste0("buffer-cdf-", c("1", "1-local", "2", "2-raw"), "-buffer"))
 })
 
-test_that("packets and samples after the end of the trial are left out, by the clock of the host that recorded them", {
+test_that("packets and samples that a host recorded after the end of the trial on its own clock are left out", {
   folder <- small_campaign()
   manifest <- read_campaign(folder)$manifests[[basename(trial_named(folder, "buffer-.*-1500"))]]
   flow <- manifest$resolved$flows[[1]]
@@ -203,13 +203,13 @@ test_that("times count from the start of traffic on the clock of the host that r
   behind$t_end_s <- manifest$t_end_s - 0.7
   behind$clocks <- lapply(c("src", "dst"), \(host) list(host = host, offset_s = 0.7, error_s = 0.001))
   expect_equal(measured(behind), measured(manifest), tolerance = 1e-9)
-  # An offset within its error does not count.
+  # An offset that is smaller than its error is not applied.
   behind$clocks <- lapply(c("src", "dst"), \(host) list(host = host, offset_s = 0.7, error_s = 0.8))
   expect_equal(min(measured(behind)$rtt$rtt_ms), min(measured(manifest)$rtt$rtt_ms))
   expect_gt(min(measure_trial(folder, behind)$series[quantity == "rtt", t_s]), 0.7)
 })
 
-test_that("link utilisation over receivers with different clocks uses the interval on one clock", {
+test_that("link utilisation of flows to receivers with different clocks is computed over an interval on one clock", {
   x <- read_pcap(test_path("data", "outage-receiver.pcap.gz"))
   flow <- list(from = "a", to = "b", start_s = 0, duration_s = 3)
   manifest <- list(resolved = list(hosts = list(a = list(role = "sender")), path = list(down = list(rate_bps = 2e6))), t_start_s = 0, t_end_s = 5)
@@ -220,7 +220,7 @@ test_that("link utilisation over receivers with different clocks uses the interv
   expect_equal(used(size(later, 1)), used(size(x, 0)))
 })
 
-test_that("a flow that is alone and falls silent is rated over its duration, as the capture goes on until the end of the trial", {
+test_that("the rates of a single flow that stops sending early are means over its whole duration if the capture continues until the end of the trial", {
   folder <- small_campaign()
   manifest <- read_campaign(folder)$manifests[[basename(trial_named(folder, "buffer-.*-1500"))]]
   flow <- manifest$resolved$flows[[1]]
@@ -263,7 +263,7 @@ test_that("packets of a trial are lost also if none arrived before, because its 
   expect_lt(loss_share(later), 0.1)
 })
 
-test_that("of several captures at a host, a flow is measured in the capture of the interface that it passes", {
+test_that("if a host has several captures, a flow is measured in the capture of the interface that its packets pass", {
   folder <- small_campaign()
   id <- basename(trial_named(folder, "buffer-.*-1500"))
   manifest <- read_campaign(folder)$manifests[[id]]
@@ -336,7 +336,7 @@ test_that("without the handshake, the RTT of the idle path is unknown: a note sa
   expect_true(all(is.na(late[needing])))
 })
 
-test_that("a flow whose generator chooses the port of its data is found by its hosts", {
+test_that("a flow whose generator chooses its own data port is identified by the addresses of its hosts", {
   packet <- \(sport, dport, seq, bytes) ethernet(ipv4(tcp(sport, dport, seq, payload = raw(bytes)), 6))
   frames <- c(list(packet(40000, 5001, 1, 100)), lapply(0:9, \(i) packet(40001, 32768, 1000 * i, 1000)), lapply(0:9, \(i) packet(40002, 5002, 1400 * i, 1400)))
   capture <- read_pcap(write_capture(frames))
@@ -356,7 +356,7 @@ test_that("a flow whose generator chooses the port of its data is found by its h
   expect_equal(subject_of_flow(nttcp, traces, list(resolved = list(flows = list(nttcp, iperf3))))$flow$port, 32768L)
 })
 
-test_that("a part of a campaign is analysed alone, and the measurements of the other trials stay", {
+test_that("a part of a campaign can be analysed alone, and the measurements of the other trials stay in the cache", {
   folder <- small_campaign()
   quietly(whole <- analyse_campaign(folder, figures = list(), cores = 1L))
   ids <- whole$campaign$trials[part == "buffer"]$id

@@ -23,7 +23,7 @@ test_that("a log of requests has its times, sizes and numbers", {
   expect_equal(x$finished, c(rep(TRUE, nrow(x) - 1), FALSE))
 })
 
-test_that("a log of an early version has a number per request, all finished", {
+test_that("each request in a log without numbers gets a number and counts as finished", {
   path <- tempfile()
   writeLines(c("t_ns,bytes,seconds,late_s", "1795448160000000001,500,0.25,0", "1795448161500000002,600,0.5,0.125", "17954481"), path)
   x <- read_requests(path)
@@ -41,13 +41,13 @@ test_that("a log of packets has both times of each packet exactly", {
   expect_equal(unique(x$bytes), 172)
 })
 
-test_that("rows with damage are left out", {
+test_that("damaged rows of a log are left out", {
   path <- tempfile()
   writeLines(c("number,t_sent_ns,t_ns,bytes", "0,1795448160000000001,1795448160010000001,172", "x1,1795448160020000001,1795448160030000001,172", "2,17,1795448160050000001,172"), path)
   expect_equal(read_messages(path)$number, 0)
 })
 
-test_that("a file of another kind is an error that names the file", {
+test_that("a file that is not a log of requests or packets is an error that names a missing column", {
   path <- tempfile()
   writeLines("a,b\n1,2", path)
   expect_error(read_requests(path), "no column t_ns", class = "samovar_error_trace")
@@ -56,7 +56,7 @@ test_that("a file of another kind is an error that names the file", {
 
 # --- Pages, videos, queries
 
-test_that("a page takes from its first request to the last byte of its last object", {
+test_that("the time of a page is from its first request to the last byte of its last object", {
   x <- requests(number = c(0, 0, 1, 1), t_ns = c(0, 0.5, 2, 2.5) * 1e9, finished = c(TRUE, TRUE, TRUE, FALSE))
   expect_equal(page_times(x)[, .(number, objects, page_s)], data.table::data.table(number = 0:1, objects = 2L, page_s = c(0.6, NA)), ignore_attr = TRUE)
 })
@@ -72,7 +72,7 @@ test_that("a video starts with its first chunk, and stalls until the next chunk 
   expect_equal(video$bitrate_bps, c(4e5, 8e5, 8e5, 4e5))
 })
 
-test_that("the bit rate of a video is the mean over its time, and switches are changes of a factor of two", {
+test_that("the bit rate of a video is the mean over its playing time, and a change by a factor of two is a switch", {
   # The third chunk has a byte more than the second, from rounding; the last chunk lasts 1 s.
   x <- requests(number = 0:3, t_ns = 0:3 * 1e9)[, `:=`(seconds = 0.5, play_s = c(2, 2, 2, 1), bytes = c(1e5, 2e5, 2e5 + 1, 5e4))]
   found <- video_metrics(list(flow = list(generator = "dash"), logs = list(x)))
@@ -90,7 +90,7 @@ test_that("an unfinished last chunk stalls a video until the end of the flow", {
   expect_true(is.na(attr(play_video(x[2]), "startup_s")))
 })
 
-test_that("a query takes as long as its slowest answer since it was due", {
+test_that("the time of a query is from the time at which it was due to its slowest answer", {
   fast <- requests(number = 0:2, t_ns = c(0, 1, 2) * 1e9)
   slow <- requests(number = 0:2, t_ns = c(0, 1.3, 2) * 1e9, finished = c(TRUE, TRUE, FALSE))[, `:=`(seconds = c(0.2, 0.4, 1), late_s = c(0, 0.3, 0))]
   expect_equal(query_completion(list(fast, slow))$query_s, c(0.2, 0.7, NA))
@@ -99,7 +99,7 @@ test_that("a query takes as long as its slowest answer since it was due", {
 
 # --- Packets
 
-test_that("lost packets are the numbers missing below the highest one, and late ones count as lost on request", {
+test_that("lost packets are the numbers missing below the highest number, and packets that are passed as late count as lost", {
   x <- messages(c(0, 1, 5, 4, 7, 7), sent_ms = 20 * c(0, 1, 5, 4, 7, 7), delay_ms = 10)
   expect_equal(message_loss(x), list(expected_packets = 8, lost_packets = 3, loss_share = 3 / 8, burst_ratio = 1))
   expect_equal(message_loss(x, late = c(4, 5))$lost_packets, 5)
@@ -129,7 +129,7 @@ test_that("the E-model's defaults give the rating that G.107 states", {
   expect_equal(round(e_model()$r, 1), 93.2) # clause 7.7
 })
 
-test_that("mean opinion scores are those of G.107's table", {
+test_that("mean opinion scores are equal to those of a table in G.107", {
   # Table B.1: lower limits of the categories of quality.
   expect_lt(max(abs(e_model_mos(c(90, 80, 70, 60, 50)) - c(4.34, 4.03, 3.60, 3.10, 2.58))), 0.0065)
   expect_equal(e_model_mos(c(-5, 0, 100, 120)), c(1, 1, 4.5, 4.5))
@@ -143,19 +143,19 @@ test_that("G.107's inverse of the mean opinion score gives back the rating", {
   expect_equal(20 / 3 * (8 - sqrt(226) * cos(h + pi / 3)), r, tolerance = 1e-3)
 })
 
-test_that("the impairment by delay is that of a published fit", {
+test_that("the impairment by delay is within 1 of a published fit", {
   # R. G. Cole, J. H. Rosenbluth, Voice over IP performance monitoring, ACM CCR 31(2), 2001: 0.024 d + 0.11 (d - 177.3) H(d - 177.3).
   d <- seq(0, 300, by = 10)
   expect_lt(max(abs(e_model(ta_ms = d)$id - (0.024 * d + 0.11 * pmax(d - 177.3, 0)))), 1)
 })
 
-test_that("the impairment by loss is that of a published fit for G.711 with concealment", {
+test_that("the impairment by loss is within 1.2 of a published fit for G.711 with concealment", {
   # The same paper: 30 ln(1 + 15 e) for independent losses.
   e <- seq(0, 0.15, by = 0.01)
   expect_lt(max(abs(e_model(loss_share = e, bpl = 25.1)$ie_eff - 30 * log(1 + 15 * e))), 1.2)
 })
 
-test_that("bursts of losses and a codec without concealment are worse", {
+test_that("bursts of losses and a codec without concealment lower the rating", {
   r <- \(...) e_model(loss_share = 0.02, ...)$r
   expect_lt(r(bpl = 4.3), r(bpl = 25.1) - 15)
   expect_lt(r(bpl = 4.3, burst_ratio = 2), r(bpl = 4.3))
@@ -178,7 +178,7 @@ test_that("the flow of a call is the direction from its sender, even if more dat
   back <- ethernet(ipv4(udp(5002, 4000, raw(172)), 17, src = "10.0.0.2", dst = "10.0.0.1"))
   capture <- \(n) read_pcap(write_capture(c(rep(list(there), n), rep(list(back), 40))))
   expect_equal(flow_in_capture(call, capture(30)), "10.0.0.1:4000 > 10.0.0.2:5002")
-  expect_equal(flow_in_capture(call, capture(1)), "10.0.0.2:5002 > 10.0.0.1:4000") # a request, and data in the other direction
+  expect_equal(flow_in_capture(call, capture(1)), "10.0.0.2:5002 > 10.0.0.1:4000") # one packet is a request: the data are in the other direction
 })
 
 # --- Recorded trials
@@ -212,7 +212,7 @@ test_that("a recorded trial without captures has metrics of each application", {
   }
 })
 
-test_that("metrics of recorded trials are those counted from the lines of the logs", {
+test_that("metrics of recorded trials are equal to values computed from the lines of the logs", {
   for (trial in c("pfifo", "fq-codel")) {
     rows <- \(name) utils::read.csv(log_of(trial, name))
     web <- rows("web-client")

@@ -11,10 +11,10 @@ count_measured <- function(code) {
   measured
 }
 
-analysed <- function(folder, ...) count_measured(quietly(analyse_campaign(folder, cores = 1L, ...)))
+measured_by_analysis <- function(folder, ...) count_measured(quietly(analyse_campaign(folder, cores = 1L, ...)))
 
-# A campaign whose files are old enough for their states to be stored in the index. All copies are made at once, so
-# that the later ones need not be waited for.
+# A campaign whose files are old enough for their states to be stored in the index. All copies are made at the same time:
+# the later ones are old enough when a test needs them.
 unused <- new.env()
 unused$campaigns <- replicate(11, small_campaign())
 settled_campaign <- function() {
@@ -59,10 +59,10 @@ test_that("the hash of the code covers all functions that measure, directly or n
 
 test_that("a second analysis measures and draws nothing and leaves the same files", {
   folder <- settled_campaign()
-  expect_length(analysed(folder), 6)
+  expect_length(measured_by_analysis(folder), 6)
   before <- outputs(folder)
   expect_gte(length(before), 20)
-  again <- with_replaced(analysed(folder, value = FALSE), one_figure = \(...) stop("drawn"), one_table = \(...) stop("made"),
+  again <- with_replaced(measured_by_analysis(folder, value = FALSE), one_figure = \(...) stop("drawn"), one_table = \(...) stop("made"),
                                           verified_files = \(...) stop("read"), make_stacks = \(...) stop("stacked"))
   expect_length(again, 0)
   expect_equal(outputs(folder), before)
@@ -111,22 +111,22 @@ test_that("the tables and figures of a campaign do not depend on how its trials 
   expect_equal(unname(outputs(folders[2])), unname(outputs(folders[1])))
 })
 
-test_that("a trial that changed renews the stack that has it, and no other", {
+test_that("after a change of one trial, only the stack with this trial is written again", {
   folder <- settled_campaign()
   stacks <- \() list.files(file.path(cache_folder(folder), "stacks"), "^metrics-")
   with_replaced(stack_trials = 2L, code = {
-    analysed(folder, figures = list())
+    measured_by_analysis(folder, figures = list())
     before <- stacks()
     edit_json(file.path(trial_named(folder, "window-cubic"), "manifest.json"), \(m) replace(m, "overhead_s", 7))
-    analysed(folder, figures = list())
+    measured_by_analysis(folder, figures = list())
     expect_length(setdiff(stacks(), before), 1)
   })
 })
 
-test_that("manifests in the index are those in the files, and resolved values of equal treatments are stored once", {
+test_that("manifests in the index are equal to those in the files, and resolved values of equal treatments are stored once", {
   folder <- settled_campaign()
   manifests <- read_campaign(folder)$manifests
-  analysed(folder, figures = list())
+  measured_by_analysis(folder, figures = list())
   expect_equal(read_index(folder)$manifests[names(manifests)], manifests)
   expect_equal(with_replaced(read_campaign(folder)$manifests, read_manifest = \(...) stop("read")), manifests)
   replicates <- rep(manifests[1:2], 3)
@@ -135,7 +135,7 @@ test_that("manifests in the index are those in the files, and resolved values of
   expect_equal(joined_manifests(divided), replicates)
 })
 
-test_that("a checksum is known for a file in the same state, whatever the order of the index, which is sorted to find a trial's files at once", {
+test_that("the index is sorted by path, and has the checksum of a file only while the file's size and times are unchanged", {
   folder <- file.path(tempdir(), "indexed")
   states <- data.table::data.table(path = c("b", "a", "c"), size = 1:3 + 0, changed = 5, written = 4)
   write_index(folder, data.table::copy(states)[, sha256 := toupper(path)], list())
@@ -149,27 +149,27 @@ test_that("a checksum is known for a file in the same state, whatever the order 
 
 test_that("adding a figure does not measure any trial again", {
   folder <- settled_campaign()
-  analysed(folder, figures = list())
-  expect_length(analysed(folder, figures = "rtt-cdf"), 0)
+  measured_by_analysis(folder, figures = list())
+  expect_length(measured_by_analysis(folder, figures = "rtt-cdf"), 0)
   expect_true(file.exists(file.path(folder, "bundle", "figures", "rtt-cdf.pdf")))
 })
 
 test_that("only a trial that changed is measured again", {
   folder <- settled_campaign()
-  analysed(folder, figures = list())
+  measured_by_analysis(folder, figures = list())
   trial <- trial_named(folder, "window-cubic")
   edit_json(file.path(trial, "manifest.json"), \(m) {
     m$overhead_s <- 7
     m
   })
-  expect_equal(analysed(folder, figures = list()), basename(trial))
+  expect_equal(measured_by_analysis(folder, figures = list()), basename(trial))
   metrics <- data.table::fread(file.path(folder, "tables", "metrics.csv"))
   expect_equal(metrics$value[metrics$metric == "overhead_s" & metrics$trial == basename(trial)], 7)
 })
 
 test_that("a file that differs from its manifest is never served from the cache, even with unchanged size and modification time", {
   folder <- settled_campaign()
-  analysed(folder, figures = list())
+  measured_by_analysis(folder, figures = list())
   trial <- trial_named(folder, "window-cubic")
   capture <- file.path(trial, "traces", "src-eth1.pcap.gz")
   written <- file.mtime(capture)
@@ -184,7 +184,7 @@ test_that("a file that differs from its manifest is never served from the cache,
 
 test_that("a damaged or truncated cache entry is reported, and its trial is measured and stored again", {
   folder <- settled_campaign()
-  analysed(folder, figures = list())
+  measured_by_analysis(folder, figures = list())
   entries <- list.files(file.path(cache_folder(folder), "trials"), full.names = TRUE)
   bytes <- readBin(entries[1], "raw", file.size(entries[1]))
   writeBin(utils::head(bytes, length(bytes) %/% 2), entries[1])
@@ -216,7 +216,7 @@ test_that("a stored value is damaged if any byte is changed or cut off", {
   expect_gte(damaged, 2 * length(whole) - 2)
 })
 
-test_that("a damaged index or table over all trials is built again", {
+test_that("a damaged index, and a damaged table of all trials, is built again", {
   folder <- settled_campaign()
   quietly(first <- analyse_campaign(folder, figures = list(), cores = 1L))
   for (path in c(index_path(folder), drawn_path(folder), list.files(file.path(cache_folder(folder), "stacks"), full.names = TRUE))) {
@@ -226,7 +226,7 @@ test_that("a damaged index or table over all trials is built again", {
   for (name in c(derived_tables, "summary", "left_out")) expect_equal(second[[name]], first[[name]], info = name)
 })
 
-test_that("parts that are measured at the same time leave nothing to measure for the analysis, whose results are the same", {
+test_that("after all trials were measured in separate parts, the analysis measures nothing and has the same results", {
   folder <- settled_campaign()
   measured <- count_measured({
     listed <- jsonlite::fromJSON(capture.output(list_unmeasured(folder)))
@@ -244,14 +244,14 @@ test_that("parts that are measured at the same time leave nothing to measure for
   expect_setequal(listed$trials, names(read_campaign(folder)$manifests))
   expect_false(is.unsorted(-listed$bytes))
   expect_length(left$trials, 0)
-  expect_length(analysed(folder), 0)
+  expect_length(measured_by_analysis(folder), 0)
   expect_equal(list.files(cache_folder(folder), "^index"), "index")
   together <- settled_campaign()
-  expect_length(analysed(together), length(listed$trials))
+  expect_length(measured_by_analysis(together), length(listed$trials))
   expect_equal(unname(outputs(folder)), unname(outputs(together)))
 })
 
-test_that("a computer with other versions measures nothing", {
+test_that("a computer with other versions of R, data.table or samovar refuses to measure", {
   folder <- small_campaign()
   part <- list(trials = list("any"), code = "other", versions = "R 3.0.0, data.table 1.0, samovar 0.1.0")
   expect_error(measure_part(folder, part), "has R [0-9.]+, data.table [0-9.]+, samovar .* has R 3.0.0, data.table 1.0, samovar 0.1.0, or the", class = "samovar_error_versions")

@@ -4,14 +4,14 @@ drifting <- function() {
                          value = c(10, 20, 30, 40, 50, 60, 13, 22.5, 33.5, 42, 54, 63.25))
 }
 
-test_that("a change is the median over the blocks, whatever the path drifts between them", {
+test_that("a change is the median of the differences within blocks, so that a drift of the path between blocks does not matter", {
   found <- paired_changes(drifting(), against = "cubic")
   expect_equal(found$change, 3.125)
   expect_equal(c(found$lo, found$hi), c(2, 4))
   expect_equal(c(found$from, found$to), c(35, 37.75))
   expect_equal(c(found$n, found$confidence), c(6, 1 - 2 / 64))
   expect_true(found$distinct)
-  # Without the blocks the same values tell nothing: the intervals of both medians overlap almost completely.
+  # Without the blocks, the same values show no difference: the intervals of both medians overlap almost completely.
   alone <- drifting()[, median_interval(value), by = level]
   expect_lt(max(alone$lo), min(alone$hi))
 })
@@ -22,7 +22,7 @@ test_that("a block without both levels has no pair, and below three pairs there 
   expect_equal(found$from, 15)
 })
 
-test_that("a ratio needs positive values, and is distinct if its interval excludes one", {
+test_that("a ratio needs positive values, and is distinct if its interval excludes 1", {
   found <- paired_changes(drifting()[, value := ifelse(level == "cdg", 2 * pair, pair)], against = "cubic", as = "ratio")
   expect_equal(found[, .(change, lo, hi, distinct)], data.table::data.table(change = 2, lo = 2, hi = 2, distinct = TRUE))
   none <- paired_changes(drifting()[, value := value - 10], against = "cubic", as = "ratio")
@@ -82,7 +82,7 @@ test_that("the table of variance has a row per factor, block, residual and total
   expect_error(table_variance_explained(results, results$campaign$trials, "loss_share"), class = "samovar_no_data")
 })
 
-test_that("the exported table of variance has every metric, as the table of the report has one", {
+test_that("the exported table of variance has every metric that varies, with the same shares as the report's table of a single metric", {
   results <- blocked_campaign()
   metrics <- results$metrics[results$campaign$trials[, .(trial = id, part, cc)], on = "trial"]
   several <- rbind(metrics, copy(metrics)[, `:=`(metric = "rtt_median_ms", unit = "ms", value = value^2)], copy(metrics)[, `:=`(metric = "drops", unit = "packets", value = 0)])
@@ -91,7 +91,7 @@ test_that("the exported table of variance has every metric, as the table of the 
   expect_equal(found[metric == "loss_share"]$share, table_variance_explained(results, results$campaign$trials, "loss_share")$data$share)
 })
 
-test_that("tables of a campaign of several parts compare levels and explain variance within each", {
+test_that("tables of a campaign of several parts compare levels and explain variance within each part", {
   folder <- small_campaign()
   edit_json(file.path(folder, "plan.json"), \(p) {
     p$figures <- list()

@@ -1,4 +1,4 @@
-# Series and campaigns: what they print, summarise and draw, and that times of joined tables count from one second.
+# Classes of series and campaigns: methods print(), summary(), autoplot(), rbind() and merge().
 
 pair_of <- function(name) lapply(paste0(name, c("-sender.pcap.gz", "-receiver.pcap.gz")), \(file) read_pcap(samovar_example(file)))
 rtt_of <- function(name) {
@@ -30,7 +30,7 @@ test_that("every measure over time is a series that can be summarised and drawn"
   }
 })
 
-test_that("rows of two series count from one second, their counts are added up, and what differs is named", {
+test_that("rbind() of two series gives all times the same epoch, adds up the counts of packets, and names attributes that differ", {
   first <- rtt_of("bulk")
   second <- rtt_of("window")
   expect_false(attr(first, "epoch_s") == attr(second, "epoch_s"))
@@ -50,7 +50,7 @@ test_that("rows of two series count from one second, their counts are added up, 
   expect_equal(class(plain), c("data.table", "data.frame"))
 })
 
-test_that("windows of two captures count from the earlier one's first packet", {
+test_that("after rbind(), the windows of two captures count from the first packet of the earlier capture", {
   early <- throughput_windows(pair_of("bulk")[[2]], 1)
   late <- throughput_windows(pair_of("window")[[2]], 1)
   start <- \(x) attr(x, "epoch_s") + attr(x, "origin_ns") / 1e9
@@ -59,7 +59,7 @@ test_that("windows of two captures count from the earlier one's first packet", {
   expect_equal(attr(both, "width_s"), 1)
 })
 
-test_that("merging with a series of another second compares the same moments, and keeps attributes and order", {
+test_that("merge() of two series with different epochs joins rows of the same moment, and keeps attributes and order", {
   rtt <- rtt_of("window")
   moved <- data.table::copy(rtt)[, t_ns := t_ns + 5e9][10:1]
   data.table::setattr(moved, "epoch_s", attr(rtt, "epoch_s") - 5)
@@ -81,7 +81,7 @@ test_that("a campaign prints its design and what was left out, counts the trials
   expect_s3_class(ggplot2::autoplot(campaign), "ggplot")
 })
 
-test_that("captures that were joined by rows are refused by measures", {
+test_that("a measure refuses captures that rbind() joined", {
   ends <- pair_of("window")
   expect_error(goodput(rbind(ends[[1]], ends[[2]]), "a"), "not a capture", class = "samovar_error_argument")
 })

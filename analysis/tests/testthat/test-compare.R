@@ -8,7 +8,7 @@ metrics_of_both <- function(values, metric = "goodput_bps", unit = "bit/s") {
 
 by_cc <- list(treatments = "cc", pairs = "part")
 
-test_that("the change of each treatment is that of its pairs, and equal values have none", {
+test_that("the change of each treatment is computed from its pairs of trials, and is not distinct for equal values", {
   found <- changes_between(metrics_of_both(list(
     A = list(cubic = 1:6 + 10, cdg = 1:6 + 10), B = list(cubic = 1:6 + 10, cdg = 0.8 * (1:6 + 10))
   )), by_cc)
@@ -30,7 +30,7 @@ test_that("values that are not positive have a difference and no ratio", {
   expect_equal(found[, .(difference, ratio)], data.table(difference = 2, ratio = NA_real_))
 })
 
-test_that("trials that differ in a factor that makes no treatment are pairs of the same treatment", {
+test_that("a factor that does not distinguish treatments is used to pair trials of the same treatment", {
   rows <- metrics_of_both(list(A = list(cubic = 1:3, cdg = 11:13), B = list(cubic = 2:4, cdg = 13:15)))
   found <- changes_between(rows, list(treatments = "part", pairs = "cc"))
   expect_equal(found[, .(treatment, difference, n)], data.table(treatment = "all", difference = 1.5, n = 6L))
@@ -41,7 +41,7 @@ test_that("campaigns without a metric in common are an error that names the metr
   expect_error(changes_between(rows, by_cc), "no metric is measured in both: A has goodput_bps; B has loss_share", class = "samovar_error_comparison")
 })
 
-test_that("without a change between campaigns of 5 replicates, the interval says so as often as its confidence, within 1.5 points", {
+test_that("if two campaigns of 5 replicates do not differ, intervals contain no change as often as their confidence states, within 1.5 percentage points", {
   set.seed(18)
   treatments <- sprintf("t%04d", 1:4000)
   draw <- list(normal = \() stats::rnorm(5, 10), lognormal = \() stats::rlnorm(5, 0, 1))
@@ -52,7 +52,7 @@ test_that("without a change between campaigns of 5 replicates, the interval says
   }
 })
 
-test_that("factors that vary without a level in common are an error that names what would be accepted", {
+test_that("a factor without a level in common is an error that names the levels of each campaign and the options that would be accepted", {
   side <- \(...) list(factors = c("cc", "rwnd"), trials = data.table(part = "main", ...))
   both <- list(A = side(cc = c("cubic", "cdg"), rwnd = "50KB"), B = side(cc = c("cubic", "bbr"), rwnd = "1MB"))
   expect_equal(matched_factors(both), list(treatments = c("part", "cc"), pairs = character()))
@@ -62,7 +62,7 @@ test_that("factors that vary without a level in common are an error that names w
   expect_error(matched_factors(both), "cc has no level in common .A has cubic, cdg; B has bbr, vegas.; pick one level of each with --only-a and --only-b, or match by part with --by")
 })
 
-test_that("figures of two campaigns show quantities that are measured when they are drawn", {
+test_that("figures that compare two campaigns can show quantities that are measured only when a figure is drawn", {
   folders <- c(small_campaign(), small_campaign())
   figures <- list(
     list(figure = "time-series", show = "inflight", part = "buffer", mtu = "1500", overlay = "campaign"), list(figure = "distribution", show = "inflight", part = "buffer"),

@@ -1,10 +1,10 @@
-# Every kind of interval that the package gives is held here to the confidence that it states.
+# Confidence intervals of the package: the share of intervals that contain the true value is the stated confidence.
 tolerance <- 0.015 # three standard errors of 8000 repetitions at a confidence of 75 %, two of 4000
 sizes <- c(3L, 5L, 10L, 30L)
 shapes <- list(normal = stats::rnorm, lognormal = stats::rlnorm)
 
-# Hold the share of intervals that contain the truth to the confidence that they state. `simulate` gets a number of repetitions and of replicates and
-# a function that draws values, and returns a table of intervals and their truth.
+# Expect that the share of intervals that contain the true value is the stated confidence. `simulate` gets a number of repetitions and of replicates and
+# a function that draws random values, and returns a table of intervals and true values.
 expect_coverage <- function(repetitions, simulate) {
   set.seed(20261123)
   for (shape in names(shapes)) for (n in sizes) {
@@ -25,14 +25,14 @@ simulated_pairs <- function(repetitions, n, first, second) {
   )
 }
 
-test_that("the interval of a median contains the median as often as it states", {
+test_that("the interval of a median contains the true median as often as its confidence states", {
   expect_coverage(8000L, \(repetitions, n, draw) {
     values <- data.table::data.table(treatment = rep(seq_len(repetitions), each = n), value = draw(n * repetitions))
     values[, median_interval(value), by = treatment][, truth := if (identical(draw, stats::rnorm)) 0 else 1]
   })
 })
 
-test_that("the interval of a difference paired by block contains it as often as it states, whatever the blocks", {
+test_that("the interval of a difference paired by block contains the true difference as often as its confidence states, even if blocks differ", {
   expect_coverage(4000L, \(repetitions, n, draw) {
     spread <- if (identical(draw, stats::rnorm)) 5 else 1 # the median of the difference of two lognormals of unequal spread has no formula
     values <- simulated_pairs(repetitions, n, draw, \(k) 2 + spread * draw(k))[, value := drift + value]
@@ -40,7 +40,7 @@ test_that("the interval of a difference paired by block contains it as often as 
   })
 })
 
-test_that("the interval of a ratio paired by block contains it as often as it states, whatever the blocks", {
+test_that("the interval of a ratio paired by block contains the true ratio as often as its confidence states, even if blocks differ", {
   expect_coverage(4000L, \(repetitions, n, draw) {
     # A normal level with a small spread is positive, and the ratio of two has the median 2.
     one <- if (identical(draw, stats::rnorm)) \(k) 1 + 0.1 * draw(k) else draw
@@ -49,7 +49,7 @@ test_that("the interval of a ratio paired by block contains it as often as it st
   })
 })
 
-test_that("levels whose trials were run one after the other have no interval: a boot's own difference would be in every pair", {
+test_that("levels whose trials were run one after the other have no interval, because a difference between two boots would be part of every pair", {
   for (n in sizes) {
     values <- simulated_pairs(20L, n, stats::rnorm, stats::rnorm)
     boots <- values[, run := pair + n * (level == "b")][, value := value + (level == "b") * 4]
@@ -62,7 +62,7 @@ test_that("levels whose trials were run one after the other have no interval: a 
 test_that("the ellipse of a trade-off contains another trial as often as its caption states", {
   set.seed(20261123)
   for (n in sizes) {
-    # Its centre and covariance are unknown, so the share does not depend on the true ones.
+    # The ellipse has the mean and covariance of the sample, so the share does not depend on the true mean and covariance.
     seen <- mean(replicate(8000L, {
       x <- matrix(stats::rnorm(2 * (n + 1)), ncol = 2)
       stats::mahalanobis(x[n + 1, ], colMeans(x[1:n, ]), stats::cov(x[1:n, ])) <= 1
@@ -72,7 +72,7 @@ test_that("the ellipse of a trade-off contains another trial as often as its cap
   expect_equal(round(100 * ellipse_share(c(3, 5, 10, 30))), c(15, 25, 32, 37))
 })
 
-test_that("no function or column gives an interval of another kind", {
+test_that("only interval_rank() uses quantiles of distributions, and summaries have no interval except that of the median", {
   space <- asNamespace("samovar")
   quantiles <- c("confint", "qbeta", "qbinom", "qchisq", "qf", "qnorm", "qsignrank", "qt", "qwilcox", "sample.int")
   using <- Filter(\(name) is.function(space[[name]]) && any(quantiles %in% all.names(body(space[[name]]))), ls(space))

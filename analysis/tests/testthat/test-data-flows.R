@@ -6,8 +6,8 @@ flow_sums <- function(capture, kinds) {
               first_ns = t_ns[1], last_ns = t_ns[.N]), by = .(flow = as.character(flow))]
 }
 
-# One flow of each connection, chosen flow by flow.
-carrying <- function(sums) {
+# Choose one flow of each connection: the one with more payload, or the first if both have the same payload.
+data_directions <- function(sums) {
   kept <- vapply(seq_len(nrow(sums)), \(i) {
     other <- which(sums$flow == reverse_flow(sums$flow[i]))
     bytes <- sums$payload_bytes
@@ -22,7 +22,7 @@ test_that("data_flows() of a real capture agrees with sums by data.table, in all
   pair <- committed_pair()
   for (path in c(pair$sender, pair$receiver)) {
     capture <- read_pcap(path)
-    for (kinds in list("tcp", c("tcp", "udp"), "udp", "icmp")) expect_equal(data_flows(capture, kinds), carrying(flow_sums(capture, kinds)))
+    for (kinds in list("tcp", c("tcp", "udp"), "udp", "icmp")) expect_equal(data_flows(capture, kinds), data_directions(flow_sums(capture, kinds)))
   }
 })
 
@@ -36,12 +36,12 @@ test_that("data_flows() of random packets of many connections agrees with sums b
   })
   capture <- read_pcap(write_capture(frames))
   for (kinds in list("tcp", c("tcp", "udp"), "udp")) {
-    expect_equal(data_flows(capture, kinds), carrying(flow_sums(capture, kinds)))
+    expect_equal(data_flows(capture, kinds), data_directions(flow_sums(capture, kinds)))
     expect_gt(nrow(data_flows(capture, kinds)), 20)
   }
 })
 
-test_that("with equal payload in both directions the one seen first is the data flow, and flows with equal payload are in order of appearance", {
+test_that("with equal payload in both directions the direction seen first is the data flow, and flows with equal payload are in order of appearance", {
   capture <- read_pcap(write_capture(list(
     between(tcp(80, 1000, flags = 18), 2, 1), between(tcp(1000, 80, payload = raw(9)), 1, 2), between(tcp(80, 1000, payload = raw(9)), 2, 1),
     between(tcp(7, 8, payload = raw(9)), 3, 4), between(udp(7, 8, raw(50)), 3, 4, 17), between(tcp(5, 6, payload = raw(10)), 1, 4)
@@ -53,7 +53,7 @@ test_that("with equal payload in both directions the one seen first is the data 
   expect_equal(data_flows(capture, c("tcp", "udp"))$payload_bytes, c(50, 10, 9, 9))
 })
 
-test_that("packets without ports have no data flow: echo requests and fragments without their first", {
+test_that("packets without ports have no data flow: echo requests, and fragments whose first fragment was not captured", {
   capture <- read_pcap(write_capture(list(
     between(udp(1, 2, raw(8)), 1, 2, 17, fragment = 0x2000), between(raw(100), 1, 2, 17, id = 2, fragment = 2), between(c(as.raw(c(8, 0)), raw(30)), 1, 2, 1)
   )))

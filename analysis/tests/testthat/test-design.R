@@ -1,9 +1,9 @@
-drawn <- function(campaign, options = list()) make_output(list(campaign = campaign), c(figure = "design", options))
+design_figure <- function(campaign, options = list()) make_output(list(campaign = campaign), c(figure = "design", options))
 
 test_that("the design figure has every trial of the plan in order, and marks those that are not analysed", {
   folder <- small_campaign()
   unlink(trial_named(folder, "window-newreno-21KB"), recursive = TRUE)
-  made <- drawn(read_campaign(folder))
+  made <- design_figure(read_campaign(folder))
   expect_equal(made$data$order, 1:6)
   expect_equal(made$data$standing == "analysed", c(TRUE, TRUE, TRUE, TRUE, FALSE, TRUE))
   expect_equal(made$data$rwnd, c("9999KB", "9999KB", "9KB", "15KB", "21KB", "9999KB"))
@@ -23,7 +23,7 @@ test_that("the axis spans the first to the last trial, including parts without f
 })
 
 test_that("one part of the design is drawn with its own order", {
-  made <- drawn(read_campaign(small_campaign()), list(part = "window"))
+  made <- design_figure(read_campaign(small_campaign()), list(part = "window"))
   expect_equal(made$data$order, 1:4)
   expect_match(made$caption, "Levels of 4 trials")
 })
@@ -42,8 +42,8 @@ test_that("adjacent trials with the same level are one stroke, unless only one o
   expect_equal(runs[, .(from, to)], data.table(from = c(1L, 3L, 4L), to = c(2L, 3L, 5L)))
 })
 
-test_that("the design figure can be written as a page, with one panel per factor", {
-  made <- drawn(read_campaign(small_campaign()))
+test_that("the design figure can be written as a PDF, with one panel per factor", {
+  made <- design_figure(read_campaign(small_campaign()))
   built <- ggplot2::ggplot_build(made$plot)
   expect_equal(as.character(built$layout$layout$factor), c("cc", "rwnd", "mtu"))
   path <- tempfile(fileext = ".pdf")
@@ -51,7 +51,7 @@ test_that("the design figure can be written as a page, with one panel per factor
   expect_gt(file.size(path), 2000)
 })
 
-test_that("blocks that are numbered from 1 again at the next level of a whole plot are shaded one by one", {
+test_that("blocks whose numbers start again from 1 at the next level of a factor are shaded separately", {
   planned <- lapply(1:8, \(i) list(id = letters[i], part = "main", replicate = 1L, block = c(1L, 1L, 2L, 2L)[(i - 1) %% 4 + 1],
                                    treatment = list(txd = if (i <= 4) "64" else "256")))
   plan <- list(parts = list(list(name = "main", factors = list(txd = list("64", "256")))), trials = planned)

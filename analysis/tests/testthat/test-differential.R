@@ -1,11 +1,11 @@
 # Compare tables with tshark's reading of the same packets.
 
 # Packets of every kind, with random numbers from the whole range of each field.
-drawn_frames <- function(count, seed) {
+random_frames <- function(count, seed) {
   set.seed(seed)
   pick <- \(...) sample(c(...), 1)
   word <- \(bytes) as.raw(sample(0:255, bytes, replace = TRUE))
-  drawn_options <- function(syn) {
+  random_options <- function(syn) {
     stamps <- c(as.raw(c(1, 1, 8, 10)), word(8))
     sack <- \(n) c(as.raw(c(1, 1, 5, 2 + 8 * n)), word(8 * n))
     if (syn) return(c(option_mss(pick(536:9000)), option_scale(pick(0:14)), as.raw(c(4, 2)), stamps))
@@ -14,7 +14,7 @@ drawn_frames <- function(count, seed) {
   segment <- function() {
     syn <- runif(1) < 0.1
     tcp(pick(1024:65535), pick(20000:30000), sum(as.integer(word(4)) * 256^(0:3)), sum(as.integer(word(4)) * 256^(0:3)),
-        if (syn) 2 else pick(16, 17, 24, 20, 16 + 64, 256 + 16), pick(0:65535), drawn_options(syn), word(pick(0:40)))
+        if (syn) 2 else pick(16, 17, 24, 20, 16 + 64, 256 + 16), pick(0:65535), random_options(syn), word(pick(0:40)))
   }
   datagram <- \() udp(pick(40000:50000), pick(50001:60000), word(pick(0:40)))
   echo <- \(type) c(as.raw(c(type, 0)), raw(2), word(4), word(pick(0:20)))
@@ -48,14 +48,14 @@ as_ethernet <- function(packets) {
 
 test_that("packets of every kind are read as tshark reads them", {
   need_tool("tshark")
-  frames <- as_ethernet(drawn_frames(600, 1981))
+  frames <- as_ethernet(random_frames(600, 1981))
   expect_as_tshark(write_capture(frames, t_ns = cumsum(seq_along(frames) * 12345) %% 5e9), 600)
 })
 
 test_that("segments whose TCP header is truncated are read as tshark reads them", {
   need_tool("tshark")
   whole <- \(p) p[[2]] == 0x0800 && p[[1]][10] == as.raw(6) && p[[1]][7] == as.raw(0x40)
-  frames <- lapply(Filter(whole, drawn_frames(500, 54)), \(p) ethernet(p[[1]]))
+  frames <- lapply(Filter(whole, random_frames(500, 54)), \(p) ethernet(p[[1]]))
   for (snaplen in c(50, 52, 54, 58, 66, 70)) expect_as_tshark(write_capture(frames, snaplen = snaplen, wire_bytes = lengths(frames)), 100)
   # tshark reads only the ports of more truncated headers: fields that are read must equal those of the whole packets.
   theirs <- tshark_table(write_capture(frames), c("tcp.seq_raw", "tcp.ack_raw", "tcp.len"))
@@ -69,7 +69,7 @@ test_that("segments whose TCP header is truncated are read as tshark reads them"
 
 test_that("every link type, byte order and file format is read as tshark reads it", {
   need_tool("tshark")
-  packets <- drawn_frames(100, 793)
+  packets <- random_frames(100, 793)
   wrapped <- \(wrap) lapply(packets, \(p) wrap(p[[1]], p[[2]]))
   family <- \(packet, type) null_link(packet, if (type == 0x0800) 2 else 30)
   expect_as_tshark(write_capture(wrapped(sll), link = 113, order = "big"), 100)

@@ -23,7 +23,7 @@ test_that("every help page of an exported function has examples", {
   expect_error(samovar_example("no.txt"), "is not an example", class = "samovar_error_argument")
 })
 
-test_that("the examples of every help page run, and draw what they plot", {
+test_that("the examples of every help page run, and their plots can be drawn", {
   pages <- tools::Rd_db(dir = repository("analysis"))
   grDevices::pdf(NULL)
   on.exit(grDevices::dev.off())
@@ -60,7 +60,7 @@ test_that("the reference page of readers lists every reader, that of measures ev
   expect_equal(setdiff(other, exported()), character())
 })
 
-test_that("the row of each reader that does not read a trace says what it reads, and the source of the format", {
+test_that("the reference page has each reader in the list of readers of traces, or in a row with its input and the source of the format", {
   readers <- readLines(repository("docs", "reference", "readers.md"))
   rows <- grep("^\\| `read_[a-z0-9_]+\\(\\)`", readers, value = TRUE)
   cells <- lapply(strsplit(rows, " | ", fixed = TRUE), trimws)

@@ -6,14 +6,14 @@ as_beacons <- function(t_ns) {
   data.table::setattr(x, "epoch_s", 1700000000)
 }
 
-test_that("CAIA-TR-130121A, 1: beacons received 3 ms later on the other clock are an offset of -3 ms", {
+test_that("CAIA-TR-130121A, equation 1: beacons received 3 ms later on the other clock are an offset of -3 ms", {
   found <- clock_offset(as_beacons(c(1, 2, 3) * 1e9), as_beacons(c(1.003, 2.003, 3.003) * 1e9))
   expect_equal(found$offset_ns, -3e6)
   expect_equal(found$drift_ppm, 0)
 })
 
 # Ten datagrams of 1000 bytes, a millisecond apart. The first takes 1 ms, then the link carries one every 4 ms, and the others queue.
-held_back <- function(late_ns = 0) {
+paused_queue <- function(late_ns = 0) {
   sent_ns <- 0:9 * 1e6
   arrived_ns <- 1e6 + 0:9 * 4e6
   frames <- lapply(1:10, \(i) ethernet(ipv4(udp(1, 2, big(i, 12)), 17, id = i, length = 1000)))
@@ -24,8 +24,8 @@ held_back <- function(late_ns = 0) {
   )
 }
 
-test_that("CAIA-TR-130121A, method 1 and 2 to 4: of six packets sent before the PAUSE frame one has arrived, and the sixth waited 15 ms at 2 Mbit/s", {
-  found <- held_back()
+test_that("CAIA-TR-130121A, method 1 and equations 2 to 4: of six packets sent before the PAUSE frame one has arrived, and the sixth waited 15 ms at 2 Mbit/s", {
+  found <- paused_queue()
   expect_equal(found$sent_ns, 5e6)
   expect_equal(found[, .(method1_raw_packets, method1_packets)], data.table::data.table(method1_raw_packets = 4, method1_packets = 4))
   expect_equal(c(found$idle_ms, found$load_ms), c(1, 1 + 5 * 3))
@@ -35,10 +35,10 @@ test_that("CAIA-TR-130121A, method 1 and 2 to 4: of six packets sent before the 
 })
 
 test_that("CAIA-TR-130121A: the buffer is the same if the receiver's clock is a quarter of a second ahead", {
-  expect_equal(held_back(0.25e9), held_back())
+  expect_equal(paused_queue(0.25e9), paused_queue())
 })
 
-test_that("CAIA-TR-130417A, 1 and 2: an RTT growing from 10 to 130 ms at 2 Mbit/s is a buffer of 30000 bytes, 20 packets of 1500", {
+test_that("CAIA-TR-130417A, equations 1 and 2: an RTT growing from 10 to 130 ms at 2 Mbit/s is a buffer of 30000 bytes, 20 packets of 1500", {
   samples <- data.table::data.table(t_s = c(0, 1.9, 2), cwnd_packets = c(5, 22, 11), ssthresh_packets = c(99, 99, 11), ca_state = c(0, 0, 3), total_retrans_packets = 0)
   rtt <- data.table::data.table(t_s = seq(0.1, 1.9, by = 0.1))[, `:=`(rtt_ms = fifelse(t_s < 0.55, 10, 130), arrival_s = t_s)]
   arrivals <- data.table::data.table(t_s = seq(0, 1.9, by = 0.006), ip_bytes = 1500)
@@ -59,13 +59,13 @@ test_that("CAIA-TR-110930A: a packet pair 50 ms apart at one end and 30 ms apart
   expect_equal(found$t_ns, 25e6)
 })
 
-test_that("CAIA-TR-160923A, 1: with cwnd 30000 and rwnd 20000 bytes the sender may have 20000 in flight", {
+test_that("CAIA-TR-160923A, equation 1: with cwnd 30000 and rwnd 20000 bytes the sender may have 20000 bytes in flight", {
   sample <- data.table::data.table(t_s = 0:1, cwnd_bytes = 30000, rwnd_bytes = 20000, in_flight_bytes = 20000, segment_bytes = 1000)
   expect_equal(flow_limits(sample)$swnd_bytes, c(20000, 20000))
   expect_equal(as.character(flow_limits(sample)$limit), c("rwnd", "rwnd"))
 })
 
-test_that("CAIA-TR-160923A, 2, 4 and 5: at 8 Mbit/s and 20 ms, a full queue of 100 packets of 1000 bytes delays by 100 ms, and a larger window adds nothing", {
+test_that("CAIA-TR-160923A, equations 2, 4 and 5: at 8 Mbit/s and 20 ms, a full queue of 100 packets of 1000 bytes adds a delay of 100 ms, and a larger window adds nothing", {
   manifest <- list(resolved = list(mtu_bytes = 1000, path = list(rtt_s = 0.02, down = list(rate_bps = 8e6, buffer_packets = 100))))
   theory <- rwnd_theory(list(manifests = list(a = manifest)), data.table::data.table(id = "a"), c(1000, 960000))
   # 20000 bytes of packets, 960 of every 1000 of them payload, fill the idle path; 120000 fill the queue as well.

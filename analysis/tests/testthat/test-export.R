@@ -1,6 +1,6 @@
 # Tables for other programs; tests/unit/export/ reads the files back with other programs.
 
-test_that("times since 1970 are whole nanoseconds, also across a second and before the start of traffic", {
+test_that("times since 1970 are whole nanoseconds, even if a sum passes a full second or a time is before the start of traffic", {
   expect_equal(c(unclass(epoch_ns(c(0, 0.25, 0.5, -0.5, 1e-9), 1795275289.5))), paste0("1795275", c("289500000000", "289750000000", "290000000000", "289000000000", "289500000001")))
 })
 

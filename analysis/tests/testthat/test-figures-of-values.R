@@ -1,6 +1,6 @@
 # Distributions, bars, heat maps, two metrics and sequence numbers, of the recorded campaign.
 
-values_results <- local({
+recorded_results <- local({
   kept <- NULL
   function() {
     if (is.null(kept)) {
@@ -11,10 +11,10 @@ values_results <- local({
   }
 })
 
-figure_of <- function(...) make_output(values_results(), list(...))
+figure_of <- function(...) make_output(recorded_results(), list(...))
 
-# The file of a figure, whose making shows that it can be printed.
-printed <- function(made) {
+# Write a figure as a PDF, and return the size of the file in bytes.
+pdf_bytes <- function(made) {
   path <- tempfile(fileext = ".pdf")
   write_figure(made$plot, path, made$width_in, made$height_in, as.POSIXct("2026-01-01", tz = "UTC"))
   file.size(path)
@@ -22,14 +22,14 @@ printed <- function(made) {
 
 test_that("every kind of distribution is drawn, with panels and without", {
   for (kind in outputs_of("figure")$distribution$options$kind$values) {
-    expect_gt(printed(figure_of(figure = "distribution", show = "rtt", kind = kind)), 3000)
+    expect_gt(pdf_bytes(figure_of(figure = "distribution", show = "rtt", kind = kind)), 3000)
     made <- figure_of(figure = "distribution", show = "inflight", kind = kind, facet = "mtu", overlay = "cc", from = "1s", to = "2s")
-    expect_gt(printed(made), 3000)
+    expect_gt(pdf_bytes(made), 3000)
     expect_true("mtu" %in% names(made$data), info = kind)
   }
 })
 
-test_that("the distribution of RTT is that of the figure rtt-cdf", {
+test_that("the figure distribution of RTT has the values of the figure rtt-cdf", {
   short <- figure_of(figure = "rtt-cdf", part = "buffer")$data
   long <- figure_of(figure = "distribution", show = "rtt", part = "buffer", overlay = "mtu")$data
   expect_equal(long$value, short$rtt_ms)
@@ -37,7 +37,7 @@ test_that("the distribution of RTT is that of the figure rtt-cdf", {
   expect_equal(above$share, 1 - long$share)
 })
 
-test_that("means over windows are those of throughput-cdf, and only rates have them", {
+test_that("the figure distribution has the same means over windows as throughput-cdf, and refuses windows for quantities that are not rates", {
   short <- figure_of(figure = "throughput-cdf", window = "1s", part = "window", cc = "newreno")$data
   long <- figure_of(figure = "distribution", show = "throughput", window = "1s", part = "window", cc = "newreno")$data
   expect_equal(long$value, short$throughput_mbps)
@@ -45,7 +45,7 @@ test_that("means over windows are those of throughput-cdf, and only rates have t
   expect_error(figure_of(figure = "distribution", show = "rtt", window = "1s"), "not a rate", class = "samovar_no_data")
 })
 
-test_that("there may be sixteen curves of rates, but eight of words", {
+test_that("a distribution has up to sixteen curves if their levels are rates, and up to eight if their levels are words", {
   rates <- paste0(1:13, "Mbit")
   data <- data.table::rbindlist(lapply(rates, \(l) data.table(curve = factor(l, levels = rates), value = 1:9, share = (1:9) / 9)))
   colours <- ggplot2::ggplot_build(plot_distribution(data, "cdf", "RTT (ms)", "Limit"))$data[[1]]$colour
@@ -54,7 +54,7 @@ test_that("there may be sixteen curves of rates, but eight of words", {
 })
 
 test_that("a table of treatments shows the change from equal treatments of another part", {
-  results <- values_results()
+  results <- recorded_results()
   shown <- results$campaign$trials[part == "window" & rwnd == "9999KB"]
   results$campaign$trials <- rbind(results$campaign$trials, copy(shown)[, `:=`(part = "other", id = results$campaign$trials[rwnd == "21KB"]$id)])
   made <- table_treatments(results, shown, "rtt_median_ms", against = "other", published = list(cubic = list(3, "+1")))
@@ -73,14 +73,14 @@ test_that("the rate and buffer of a queue upstream are those of its direction", 
   expect_equal(path_queued(manifest)$rate_bps, 50e6)
 })
 
-test_that("a metric has one value per trial, and no span of time", {
+test_that("the distribution of a metric has one value per trial, and refuses a span of time", {
   made <- figure_of(figure = "distribution", show = "goodput_bps", kind = "box")
   expect_equal(nrow(made$data), 6)
   expect_error(figure_of(figure = "distribution", show = "goodput_bps", from = "1s"), "metric of the whole trial", class = "samovar_no_data")
 })
 
-test_that("values of which a trial has few are shown one by one, each with its trial", {
-  results <- values_results()
+test_that("the data of a distribution of few values per trial have one row per value, with its trial", {
+  results <- recorded_results()
   made <- figure_of(figure = "buffer-cdf", part = "buffer")
   cycles <- results$cycles[trial %in% made$trials & counts == TRUE & !is.na(method1_packets)]
   expect_equal(sort(made$data$value), sort(cycles$method1_packets))
@@ -93,8 +93,8 @@ test_that("values of which a trial has few are shown one by one, each with its t
   expect_equal(figure_of(figure = "distribution", show = "goodput_bps", part = "window", overlay = "rwnd", facet = "cc")$data$share, rep(1, 4))
 })
 
-test_that("estimates of single cwnd cycles are those that are measured of the traces", {
-  results <- values_results()
+test_that("the stored buffer estimates of cwnd cycles are equal to those measured again from the traces", {
+  results <- recorded_results()
   id <- results$campaign$trials[part == "buffer"]$id[1]
   measured <- measure_series(results$campaign$folder, results$campaign$manifests[[id]], c("buffer-method2", "pause-to-drop"))
   kept <- results$cycles[trial == id & counts == TRUE & !is.na(method2_packets)]
@@ -103,14 +103,14 @@ test_that("estimates of single cwnd cycles are those that are measured of the tr
 })
 
 test_that("bars and tiles show the medians of the summary", {
-  results <- values_results()
+  results <- recorded_results()
   summary <- results$summary[metric == "rtt_median_ms" & rwnd != ""]
   bars <- figure_of(figure = "bars", show = "rtt_median_ms", by = "rwnd", overlay = "cc", part = "window")
-  expect_gt(printed(bars), 3000)
+  expect_gt(pdf_bytes(bars), 3000)
   known <- summary[part == "window"]
   expect_equal(bars$data$median[match(paste(known$cc, known$rwnd), paste(bars$data$curve, bars$data$level))], known$median)
   tiles <- figure_of(figure = "heatmap", show = "rtt_median_ms", rows = "cc", columns = "rwnd", part = "window")
-  expect_gt(printed(tiles), 3000)
+  expect_gt(pdf_bytes(tiles), 3000)
   expect_equal(tiles$data$median[match(paste(known$cc, known$rwnd), paste(tiles$data$row, tiles$data$column))], known$median)
 })
 
@@ -122,9 +122,9 @@ test_that("the ellipse is at Mahalanobis distance 1 from the mean", {
   expect_equal(stats::mahalanobis(cbind(ring$x, ring$y), c(mean(x), mean(y)), stats::cov(cbind(x, y))), rep(1, 73))
 })
 
-test_that("a trade-off has a reversed axis of delay, and says where too few trials have no ellipse", {
+test_that("a trade-off has a reversed axis of delay, and its caption states that curves with too few trials have no ellipse", {
   made <- figure_of(figure = "tradeoff", of = "bulk", overlay = "cc")
-  expect_gt(printed(made), 3000)
+  expect_gt(pdf_bytes(made), 3000)
   expect_equal(made$layout[c("reversed", "ellipses")], list(reversed = "x", ellipses = TRUE))
   expect_match(made$caption, "No ellipse: fewer than 3 trials")
   several <- data.table::data.table(trial = 1:14, x = 1, y = 1, curve = factor(rep(c("a", "b", "c"), c(3, 10, 1))))
@@ -133,7 +133,7 @@ test_that("a trade-off has a reversed axis of delay, and says where too few tria
   data <- data.table::data.table(x = c(1, 2, 3, 9), y = c(1, 3, 2, 9), curve = factor(c("a", "a", "a", "b")))
   layers <- ggplot2::ggplot_build(plot_two_metrics(data, "Delay", "Rate", delay = TRUE))$data
   expect_equal(nrow(layers[[1]]), 73)
-  metrics <- values_results()$metrics
+  metrics <- recorded_results()$metrics
   scatter <- figure_of(figure = "scatter", x = "cwnd_median_packets", y = "rtt_median_ms")$data
   expect_equal(scatter$x, metrics[metric == "cwnd_median_packets"]$value[match(scatter$trial, metrics[metric == "cwnd_median_packets"]$trial)])
 })
@@ -144,7 +144,7 @@ test_that("curves beyond those that colours can tell apart are left out and coun
   expect_null(drop_curves(data[1:8][, curve := droplevels(curve)])$left_out)
 })
 
-test_that("levels of all parts are in the order of their values if they are quantities, else in that of the experiment file", {
+test_that("levels of all parts are in the order of their values if they are quantities, else in the order of the experiment file", {
   parts <- \(...) list(plan = list(parts = lapply(list(...), \(levels) list(factors = list(f = as.list(levels))))))
   order_of <- \(...) factor_levels(parts(...), "f")
   expect_equal(order_of(c("9999KB"), c("9KB", "15KB", "1MiB", "2000kB")), c("9KB", "15KB", "1MiB", "2000kB", "9999KB"))
@@ -158,19 +158,19 @@ test_that("levels of all parts are in the order of their values if they are quan
   expect_equal(in_order_of_value(character()), character())
 })
 
-test_that("curves are in the order of values, though a part with a large value comes first", {
-  campaign <- values_results()$campaign
+test_that("curves are in the order of values, even if a part with a large value is first in the plan", {
+  campaign <- recorded_results()$campaign
   expect_equal(planned_levels(campaign, "rwnd")[1], "9999KB")
   expect_equal(levels(curves_of(campaign, campaign$trials, but = c("part", "cc", "mtu"))$labels), c("9KB", "15KB", "21KB", "9999KB"))
 })
 
 test_that("trials of a part without a factor have a level of their own", {
-  campaign <- values_results()$campaign
+  campaign <- recorded_results()$campaign
   expect_equal(levels(level_factor(campaign, "mtu", c("1500", NA, "600"))), c("600", "1500", "\u2013"))
 })
 
-test_that("sequence numbers have the retransmissions of the measures, and SACK is above the acknowledgement", {
-  campaign <- values_results()$campaign
+test_that("the figure time-sequence has as many retransmissions and bytes as goodput() counts, and SACK blocks lie within the sent data", {
+  campaign <- recorded_results()$campaign
   id <- campaign$trials[part == "buffer"]$id[2]
   traces <- open_traces(campaign$folder, campaign$manifests[[id]], c("usual", "sack_left", "sack_right"))
   flow <- campaign$manifests[[id]]$resolved$flows[[1]]
@@ -185,10 +185,10 @@ test_that("sequence numbers have the retransmissions of the measures, and SACK i
   expect_true(all(sack$high > sack$low))
   expect_true(all(sack$high <= max(events[event == "segment"]$high)))
   expect_false(is.unsorted(events[event == "ACK"]$high[cummax(events[event == "ACK"]$high) == events[event == "ACK"]$high]))
-  expect_gt(printed(figure_of(figure = "time-sequence", part = "buffer", from = "0s", to = "1s")), 3000)
+  expect_gt(pdf_bytes(figure_of(figure = "time-sequence", part = "buffer", from = "0s", to = "1s")), 3000)
 })
 
-test_that("the way from one sequence number to another is the shorter one", {
+test_that("the distance between two sequence numbers is the shorter way around the sequence space", {
   expect_equal(distance(c(10, 2^32 - 5, 5), c(30, 5, 2^32 - 5)), c(20, 10, -10))
 })
 
@@ -198,14 +198,14 @@ test_that("the bars of each curve of a histogram add up to 1 in each panel", {
   expect_equal(bars[, sum(y), by = .(PANEL, group)]$V1, rep(1, 4))
 })
 
-test_that("RTT by congestion control has no table if the experiment has no factor cc", {
-  results <- values_results()
+test_that("the table cc-comparison is left out if the experiment has no factor cc", {
+  results <- recorded_results()
   results$campaign$factors <- setdiff(results$campaign$factors, "cc")
   expect_error(table_cc_comparison(results, results$campaign$trials), "no factor cc", class = "samovar_no_data")
 })
 
 test_that("a logarithmic axis shows only positive values, and the caption says how many others there are", {
-  results <- values_results()
+  results <- recorded_results()
   zeros <- sum(results$metrics[metric == "loss_share"]$value <= 0)
   expect_true(zeros %in% 1:5)
   words <- paste("zero or negative:", zeros, "of 6 values")
@@ -213,7 +213,7 @@ test_that("a logarithmic axis shows only positive values, and the caption says h
     made <- figure_of(figure = "distribution", show = "loss_share", kind = kind, axis = "log")
     expect_match(made$caption, paste0(words, "."), fixed = TRUE)
     expect_true(all(made$data$value > 0))
-    expect_gt(suppressWarnings(printed(made)), 3000)
+    expect_gt(suppressWarnings(pdf_bytes(made)), 3000)
   }
   made <- figure_of(figure = "distribution", show = "loss_share", axis = "log")
   expect_match(made$caption, paste0(words, ", which count in the shares"), fixed = TRUE)
@@ -225,20 +225,20 @@ test_that("a logarithmic axis shows only positive values, and the caption says h
   expect_true(all(is.finite(drawn) | is.na(drawn)))
 })
 
-test_that("reductions of cwnd are not marked if no trial of the campaign has one", {
-  results <- as.list(values_results())
+test_that("a caption does not mention reductions of cwnd if no trial of the campaign has one", {
+  results <- as.list(recorded_results())
   results$cycles <- data.table()
   expect_no_match(make_output(results, list(figure = "sender-time", part = "window"))$caption, "reductions of cwnd")
 })
 
 test_that("a heat map over all factors of a campaign has a panel for each of its parts", {
-  results <- as.list(values_results())
+  results <- as.list(recorded_results())
   results$campaign$factors <- c("cc", "mtu")
   made <- make_output(results, list(figure = "heatmap", show = "goodput_bps", rows = "cc", columns = "mtu"))
   expect_setequal(as.character(made$data$part), c("buffer", "window"))
 })
 
-test_that("a figure over time shows sixteen curves of rates, but eight of words", {
+test_that("a figure over time has up to sixteen curves if their levels are rates, and up to eight if their levels are words", {
   rates <- data.table(curve = factor(paste0(1:20, "Mbit"), levels = paste0(1:20, "Mbit")))
   expect_length(drop_curves(rates)$kept, 16)
   expect_length(drop_curves(data.table(curve = factor(letters[1:20])))$kept, 8)

@@ -48,7 +48,7 @@ test_that("interleaved fragments of several datagrams and echo requests are assi
   expect_equal(again$sport, rep(c(1000, 3000), each = 3))
 })
 
-test_that("fragments are read the same as a file, as a stream, in parts and with few columns", {
+test_that("fragments are read with the same values from a file, from a compressed file, in parts and with few columns", {
   frames <- unlist(lapply(1:11000, in_fragments, payload_bytes = 2000), recursive = FALSE)
   frames <- unlist(lapply(seq(1, 22000, 20), \(k) c(frames[k + 0:19], in_fragments(5000, k, 4000))), recursive = FALSE)
   frames <- lapply(frames, \(f) f[seq_len(min(length(f), 60))])

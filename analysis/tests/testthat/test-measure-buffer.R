@@ -7,13 +7,13 @@ cycle <- function(cwnd = 121, start_s = 0.5) {
 # The receiver's clock is 7 s behind the sender's; a packet arrives there 10 ms before the sender gets its answer.
 behind_s <- 7
 at_receiver <- function(arrivals) data.table::copy(arrivals)[, t_s := t_s - behind_s]
-waits <- function(rtt_ms, every_s = 0.0021) {
+rtt_samples <- function(rtt_ms, every_s = 0.0021) {
   t_s <- c(0.1, 5 - rev(seq_along(rtt_ms) - 1) * every_s)
   data.table::data.table(t_s = t_s, rtt_ms = c(20, rtt_ms), arrival_s = t_s - 0.01 - behind_s)
 }
-grown <- data.table::data.table(t_s = seq(0, 5, by = 0.01), cwnd_packets = ifelse(seq(0, 5, by = 0.01) < 4.9, 120, 121))
+cwnd_samples <- data.table::data.table(t_s = seq(0, 5, by = 0.01), cwnd_packets = ifelse(seq(0, 5, by = 0.01) < 4.9, 120, 121))
 estimate <- function(rtt_ms = rep(120, 12), arrivals = steady(), x = cycle()) {
-  buffer_by_cycle(x, grown, waits(rtt_ms), at_receiver(arrivals), 20, 1500)
+  buffer_by_cycle(x, cwnd_samples, rtt_samples(rtt_ms), at_receiver(arrivals), 20, 1500)
 }
 
 test_that("method 1 is queueing delay times the cycle's mean rate: 100 ms at 1000 packets per second is 100 packets", {
@@ -63,7 +63,7 @@ test_that("method 2 excludes the dropped packet, and the part of a segment, from
   samples <- samples_of_siftr(read_siftr(path), list(from_address = "172.16.1.2", to_address = "172.16.2.2", port = 5001))
   expect_equal(samples$cwnd_packets[nrow(samples)], 43.157, tolerance = 1e-3)
   samples[, t_s := seq_len(.N) - 1]
-  found <- buffer_by_cycle(cycle(44.166), samples, waits(rep(120, 12)), at_receiver(steady()), 2, 1500, isTRUE(attr(samples, "every_packet")))
+  found <- buffer_by_cycle(cycle(44.166), samples, rtt_samples(rep(120, 12)), at_receiver(steady()), 2, 1500, isTRUE(attr(samples, "every_packet")))
   expect_equal(found$method2_packets, 43 - 1 - 2, tolerance = 0.01)
   expect_equal(found$method2_raw_packets, 44.166)
 })
@@ -74,9 +74,9 @@ test_that("method 1 has no estimate for a reduction of cwnd that has fewer than 
   expect_true(is.na(found$method1_local_packets))
 })
 
-test_that("a cycle shorter than a second is one window", {
-  early <- waits(rep(120, 12))[, t_s := c(4.3, t_s[-1])][, arrival_s := t_s - 0.01 - behind_s]
-  found <- buffer_by_cycle(cycle(start_s = 4.5), grown, early, at_receiver(steady()), 20, 1500)
+test_that("the rate of a cycle shorter than a second is the rate of a single window", {
+  early <- rtt_samples(rep(120, 12))[, t_s := c(4.3, t_s[-1])][, arrival_s := t_s - 0.01 - behind_s]
+  found <- buffer_by_cycle(cycle(start_s = 4.5), cwnd_samples, early, at_receiver(steady()), 20, 1500)
   expect_equal(found$rate_bps, 12e6, tolerance = 2e-3)
 })
 
@@ -112,7 +112,7 @@ test_that("cycles and metrics do not change if the receiver's clock is 250 ms ah
   }
 })
 
-test_that("a buffer is not estimated from the packets of one receiver if others share the queue", {
+test_that("no buffer is estimated from the packets of one receiver if other receivers share the queue", {
   folder <- small_campaign()
   manifest <- read_campaign(folder)$manifests[[basename(trial_named(folder, "buffer-.*-1500"))]]
   flow <- manifest$resolved$flows[[1]]

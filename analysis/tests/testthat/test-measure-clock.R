@@ -10,7 +10,7 @@ test_that("the offset and drift of a clock that is 250 ms ahead and 40 ppm fast 
   expect_lt(found$error_ns, 5000)
 })
 
-test_that("records that begin at other times have the same offset", {
+test_that("beacon logs that count times from different seconds give the same offset", {
   found <- clock_offset(heard_beacons(every_s), heard_beacons(every_s, ahead))
   later <- clock_offset(heard_beacons(every_s), heard_beacons(every_s, \(t_s) ahead(t_s) - 100, epoch_s = 1700000100))
   same <- c("from_s", "to_s", "offset_ns", "drift_ppm", "beacons")
@@ -18,7 +18,7 @@ test_that("records that begin at other times have the same offset", {
   expect_equal(later$epoch_s + later$at_ns / 1e9, found$epoch_s + found$at_ns / 1e9, tolerance = 1e-12)
 })
 
-test_that("beacons that a busy host delayed by milliseconds do not change the line", {
+test_that("beacons that a busy host delayed by milliseconds do not change the estimated line", {
   set.seed(2)
   late_us <- replace(abs(rnorm(60, 3, 1)), c(5, 20, 21, 44, 60), c(900, 4000, 2500, 8000, 300))
   found <- clock_offset(heard_beacons(every_s), heard_beacons(every_s, ahead, late_us))

@@ -14,7 +14,7 @@ state_of <- function(nic, seen = 0, lost_share = 0) {
   flow_control_state(seen, counters$counted, refused, counters$held_share, lost_share)
 }
 
-test_that("the card's counters show whether it swallowed PAUSE frames", {
+test_that("the counters of a network card show whether the card swallowed PAUSE frames", {
   expect_equal(state_of(interface_at(80e6, 40e6, card = 120)), "swallowed")
   expect_equal(state_of(interface_at(80e6, 40e6, card = 0)), "none")
   expect_equal(state_of(interface_at(80e6, 40e6, card = 120), seen = 120), "seen")
@@ -36,14 +36,14 @@ test_that("an overflowing ring whose rate is unknown leaves the state undecided"
   expect_equal(flow_control_state(0, NA, 5, NA, 0), "not told")
 })
 
-test_that("rates are those of windows that are longer than a pause", {
+test_that("the rate of an interface is computed over windows that are longer than a pause", {
   x <- interface_at(80e6, 40e6)
   steps <- pmax(0, seq_len(nrow(x)) - 101) # of 10 ms since the first second; the interface sends in every other one
   x[, tx_bytes := ifelse(t_ns <= 1e9, tx_bytes, 80e6 / 8 * (1 + 0.01 * ceiling(steps / 2)))]
   expect_equal(samovar:::flow_control_counters(x, "em1")$held_share, 0.5, tolerance = 0.05)
 })
 
-test_that("drops are those of the interface whose counter grew, whatever the counters were before", {
+test_that("drops are counted at the interface whose counter grew, whatever the first values of the counters", {
   x <- interface_at(80e6, 40e6)
   other <- data.table::copy(x)[, `:=`(interface = "em2", tx_dropped = 1000)]
   nic <- data.table::setattr(rbind(other, x), "epoch_s", 1700000000)

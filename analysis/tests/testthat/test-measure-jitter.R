@@ -26,7 +26,7 @@ test_that("interarrival jitter does not depend on a clock's offset, and a drift 
   expect_lt(max(abs(jitter(0, 40) - jitter(0))), 20 * 40e-6 + 1e-6)
 })
 
-test_that("two one-way UDP flows are paired, and echo requests with their replies", {
+test_that("the RTT is computed from two one-way UDP flows between the same hosts, and from echo requests and their replies", {
   there <- \(i) ethernet(ipv4(udp(9, 10, big(i, 12)), 17, id = i))
   back <- \(i) ethernet(ipv4(udp(77, 78, big(i, 12)), 17, src = "10.0.0.2", dst = "10.0.0.1", id = i))
   echo <- \(type, i) { a <- c("10.0.0.1", "10.0.0.2"); if (type == 0) a <- rev(a)

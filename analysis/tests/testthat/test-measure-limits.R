@@ -6,7 +6,7 @@ test_that("swnd is the smaller window, and a sender that does not use it is limi
   expect_equal(as.character(found$limit), c("cwnd", "rwnd", "rwnd", "application"))
 })
 
-test_that("a window that exceeds the idle path's bandwidth-delay product is limited by the link: 8 Mbit/s times 20 ms is 20000 bytes", {
+test_that("a flow whose window exceeds the idle path's bandwidth-delay product is limited by the link: 8 Mbit/s times 20 ms is 20000 bytes", {
   found <- flow_limits(samples(c(19e3, 20e3, 90e3), rep(40e3, 3), c(19e3, 20e3, 40e3)), rate_bps = 8e6, rtt_min_ms = 20)
   expect_equal(as.character(found$limit), c("cwnd", "link", "link"))
 })
@@ -27,7 +27,7 @@ test_that("without the link's rate or an RTT, the share of the link is unknown, 
   expect_equal(limit_shares(flow_limits(x, rate_bps = 8e6, rtt_min_ms = 20))$limited_link_share, 0)
 })
 
-test_that("windows of all loggers are in bytes, and come from the capture if the kernel reports 0 throughout", {
+test_that("windows of all loggers are in bytes, and the receive window is taken from the capture if the kernel always reports 0", {
   info <- data.table::data.table(t_s = 1:2, cwnd_packets = 10, snd_mss_bytes = 1448, snd_wnd_bytes = 0, unacked_packets = 4)
   offered <- data.table::data.table(t_s = c(0, 1.5), window_bytes = c(5000, 7000))
   found <- sender_windows(info, offered)

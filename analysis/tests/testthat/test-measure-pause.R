@@ -9,7 +9,7 @@ test_that("a PAUSE frame of 1000 quanta stops 100 Mbit/s for 5.12 ms, and one of
   expect_equal(found$from_ns, c(1e9, 2e9))
 })
 
-test_that("frames that arrive before a pause is over belong to it, and a tenth of a second without frames ends an episode", {
+test_that("PAUSE frames that arrive before a pause is over prolong this pause, and a tenth of a second without frames ends an episode", {
   found <- pause_intervals(frames_at(c(1, 1.004, 1.008, 1.05, 3)), 100e6)
   expect_equal(found$paused_s, c(0.01312, 0.00512, 0.00512))
   expect_equal(found$frames, c(3L, 1L, 1L))
@@ -43,7 +43,7 @@ test_that("the number of drops is the growth of the interface's counter, and the
   expect_null(local_drops())
 })
 
-test_that("a FreeBSD host's drops are the collapses of cwnd by ENOBUFS in SIFTR", {
+test_that("a FreeBSD host's drops are the collapses of cwnd after ENOBUFS that SIFTR recorded", {
   x <- read_siftr(text_file(siftr_lines("siftr-14.0-cdg-cut.log.gz")))
   expect_equal(nrow(local_drops(siftr = x)), 0)
   refused <- data.table::copy(x)
@@ -111,7 +111,7 @@ test_that("there is no estimate if a capture begins when the device's buffer has
   expect_null(buffer(ref[t_ns >= min(t_ns) + half_s * 1e9], mon))
 })
 
-# A campaign with a trial on such a device, measured from its files only.
+# Write the folder of a campaign that has only the traces of one trial on a simulated device.
 device_folder <- function(trial) {
   folder <- tempfile("campaign-")
   at <- file.path(folder, "trials", "t1", "traces")
@@ -151,7 +151,7 @@ test_that("a trial's files give its metrics: buffer, clocks, drops and the time 
   expect_false(anyNA(found$metrics$unit))
 })
 
-test_that("the source of PAUSE frames is what recorded them, and drops that nothing counts are unknown", {
+test_that("the series of PAUSE frames names the logger that recorded the frames, and drops are NA if no counter was recorded", {
   path <- tempfile(fileext = ".csv")
   frame <- \(t_ns) paste0(t_ns, ",eth0,in,00:00:00:00:00:01,0x0001,,65535")
   writeLines(c("t_ns,interface,direction,src,opcode,classes,quanta", frame(c("1700000001000000000", "1700000002000000000"))), path)

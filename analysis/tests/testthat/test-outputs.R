@@ -1,4 +1,4 @@
-# The manifest of metrics, figures and tables, compared with the functions of the package; and the manifest of a project.
+# outputs.yaml, the manifest of metrics, figures and tables, agrees with the functions of the package; a project may have a manifest of its own.
 
 test_that("every entry of the manifest has a function, and every figure and table function an entry", {
   space <- asNamespace("samovar")
@@ -43,7 +43,7 @@ test_that("captions of several trials over time name the factors of the panels o
   expect_match(captions[2], "Columns: Part, Congestion control, MTU (bytes).", fixed = TRUE)
 })
 
-test_that("captions name the logger behind what is shown", {
+test_that("a caption names the logger that recorded the values of the figure", {
   campaign <- read_campaign(small_campaign())
   ids <- campaign$trials$id
   expect_equal(source_words(campaign, ids, "cwnd_median_packets"), "TCP state recorded by tcp-info")

@@ -3,7 +3,7 @@ samples <- function(n) {
   data.table::data.table(t_s = seq(0, 60, length.out = n), flow = factor(rep_len(c("a", "b"), n)), value = 20 + stats::rexp(n, 1 / 5))
 }
 
-drawn <- function(plot) {
+write_pdf <- function(plot) {
   path <- tempfile(fileext = ".pdf")
   write_figure(plot, path, 6.3, 3, as.POSIXct(0, origin = "1970-01-01", tz = "UTC"))
   path
@@ -17,7 +17,7 @@ pictures <- function(path) {
 
 test_that("many points are drawn as one image at 300 dots per inch, with axes and legend as text", {
   need_tool("pdfimages")
-  path <- drawn(plot_samples(samples(20000), "RTT (ms)"))
+  path <- write_pdf(plot_samples(samples(20000), "RTT (ms)"))
   found <- pictures(path)
   expect_setequal(found$type, c("image", "smask"))
   expect_true(all(abs(found$dpi - 300) <= 1))
@@ -27,15 +27,15 @@ test_that("many points are drawn as one image at 300 dots per inch, with axes an
 
 test_that("few points are drawn as vectors", {
   need_tool("pdfimages")
-  expect_null(pictures(drawn(plot_samples(samples(2000), "RTT (ms)"))))
+  expect_null(pictures(write_pdf(plot_samples(samples(2000), "RTT (ms)"))))
 })
 
 test_that("a figure of a million points, or of lines through them, is smaller than a megabyte", {
   many <- samples(1e6)
-  for (form in c("points", "line", "step")) expect_lt(file.size(drawn(plot_samples(many, "RTT (ms)", form))), 1e6)
+  for (form in c("points", "line", "step")) expect_lt(file.size(write_pdf(plot_samples(many, "RTT (ms)", form))), 1e6)
 })
 
-test_that("two processes write the same bytes", {
+test_that("two R processes write the same bytes for the same figure", {
   code <- sprintf("library(samovar); set.seed(1); x <- data.table::data.table(t_s = 1:3e4, value = stats::runif(3e4), flow = 'a')
                    for (form in c('points', 'step')) write_figure(plot_samples(x, 'y', form), file.path('%%s', form), 6, 3, as.POSIXct(9, origin = '1970-01-01'))")
   sums <- lapply(1:2, \(k) {
@@ -61,7 +61,7 @@ test_that("a dot covers the pixels around its own, later rows are on top, and po
   expect_equal(as.integer(writeBin(native_colour("#0102FF"), raw(), endian = "little")), c(1L, 2L, 255L, 255L))
 })
 
-test_that("a thinned line has the same extremes in every pixel column as the full one", {
+test_that("a thinned line has the same extremes in every pixel column as the full line", {
   x <- seq(0, 10, length.out = 50000)
   y <- sin(40 * x) + ifelse(seq_along(x) %in% c(17, 33333), 9, 0)
   rows <- thinned_rows(x, y, 500)

@@ -11,14 +11,14 @@ paused_results <- function() {
   results
 }
 
-drawn_as_pdf <- function(made) write_figure(made$plot, tempfile(fileext = ".pdf"), made$width_in, made$height_in, as.POSIXct("2026-01-01", tz = "UTC"))
+write_pdf <- function(made) write_figure(made$plot, tempfile(fileext = ".pdf"), made$width_in, made$height_in, as.POSIXct("2026-01-01", tz = "UTC"))
 
 test_that("cwnd with PAUSE frames, the time to a drop and jitter are drawn as vectors with units on their axes", {
   results <- paused_results()
   made <- lapply(list(list(figure = "cwnd-pause"), list(figure = "pause-to-drop"), list(figure = "jitter-cdf", part = "window")),
                  \(entry) make_output(results, entry))
   for (one in made) {
-    expect_no_warning(path <- drawn_as_pdf(one))
+    expect_no_warning(path <- write_pdf(one))
     expect_lt(file.size(path), 2e5)
     expect_equal(length(grepRaw("/Subtype /Image", readBin(path, "raw", file.size(path)), fixed = TRUE)), 0)
     expect_match(one$caption, "trial")

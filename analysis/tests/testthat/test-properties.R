@@ -1,7 +1,7 @@
 # Properties that hold for any traffic: random packets over a path that loses, duplicates and reorders them, captured with different clocks.
 
 # Data of one flow and an acknowledgement of each packet that arrives. IP ids wrap, sequence numbers may wrap.
-drawn_traffic <- function(seed, packets = 300) {
+random_traffic <- function(seed, packets = 300) {
   set.seed(seed)
   first_seq <- sample(c(1000, 2^32 - 50 * 1000, 2^31 - 7), 1)
   sent_ns <- cumsum(sample(2e5:3e6, packets, TRUE))
@@ -25,7 +25,7 @@ drawn_traffic <- function(seed, packets = 300) {
 }
 
 # Generated once, because no measure changes its captures.
-traffic <- lapply(1:6, drawn_traffic)
+traffic <- lapply(1:6, random_traffic)
 for_each_seed <- function(check) for (seed in seq_along(traffic)) check(traffic[[seed]], seed)
 
 test_that("matched, lost and unjudged packets add up to the sent packets, and lost packets are those that the path dropped", {

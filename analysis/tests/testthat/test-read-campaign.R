@@ -1,4 +1,4 @@
-judged <- function(manifest, verdict, reason) {
+with_verdict <- function(manifest, verdict, reason) {
   manifest$verdict <- verdict
   manifest$reasons <- list(reason)
   manifest
@@ -15,7 +15,7 @@ test_that("levels of trials are text, and trials are in the order of the plan", 
 test_that("invalid, missing, partly written and truncated trials are left out, each with its reason", {
   folder <- small_campaign()
   invalid <- trial_named(folder, "window-newreno-15KB")
-  edit_json(file.path(invalid, "manifest.json"), \(m) judged(m, "invalid", "12 capture drops"))
+  edit_json(file.path(invalid, "manifest.json"), \(m) with_verdict(m, "invalid", "12 capture drops"))
   missing <- trial_named(folder, "window-newreno-21KB")
   unlink(missing, recursive = TRUE)
   half <- trial_named(folder, "window-cubic")
@@ -48,7 +48,7 @@ test_that("a result that is no longer in the plan is not read, and nothing is re
 test_that("a suspect trial is analysed", {
   folder <- small_campaign()
   path <- file.path(trial_named(folder, "window-cubic"), "manifest.json")
-  edit_json(path, \(m) judged(m, "suspect", "clock off by 3 ms"))
+  edit_json(path, \(m) with_verdict(m, "suspect", "clock off by 3 ms"))
   expect_equal(nrow(read_campaign(folder)$trials), 6)
 })
 

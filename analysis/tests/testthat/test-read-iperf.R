@@ -69,7 +69,7 @@ test_that("the sums over streams in iperf3's text are totals, not rows", {
   expect_error(read_iperf3(text_file("iperf3: error - unable to connect to server: Connection refused")), "has no interval \\(iperf3: error - unable", class = "samovar_error_log")
 })
 
-test_that("a time stamp on each line does not change what is read of iperf and iperf3", {
+test_that("a time stamp on each line does not change the values read from the output of iperf and iperf3", {
   stamps <- c("1795447810", "1795447810.123456", "2026-11-23T15:30:14+0000", "2026-11-23 15:30:14.5", "Nov 23 15:30:14", "Mon Nov 23 15:30:14 2026", "Jan  3 15:30:14")
   plain <- read_iperf(fixture("iperf-client.txt"))
   for (stamp in stamps) {

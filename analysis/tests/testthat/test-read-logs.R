@@ -162,7 +162,7 @@ test_that("a reply whose time is only known to be below a limit has an unknown R
   expect_equal(x$rtt_below_ms, c(1, 1, NA, 1, NA, NA))
 })
 
-test_that("the address that answered a ping is read from between names, zones and punctuation", {
+test_that("the address that answered a ping is found between host names, zones and punctuation", {
   before <- c("64 bytes from host.example (10.0.0.2):", "64 bytes from fe80::1%eth0:", "16 bytes from 2001:db8::5,", "64 bytes from a.example (2001:db8::7):")
   x <- read_ping(text_file(paste0(before, " icmp_seq=", 1:4, " ttl=64 time=1.5 ms")))
   expect_equal(x$from, c("10.0.0.2", "fe80::1%eth0", "2001:db8::5", "2001:db8::7"))
@@ -195,7 +195,7 @@ test_that("web10g is read by column names, or by position if there are none", {
   expect_equal(values(named, "srtt_us", "sample_rtt_us", "V10"), c(23000, 47000, 10))
 })
 
-test_that("numbers in the other loggers' traces are read as numbers", {
+test_that("traces of tcp-probe, cpu, nic, pause-frames and beacons are read with the exact values of large numbers", {
   probe <- read_tcp_probe(text_file(c("t_ns,src,sport,dst,dport,data_bytes,snd_nxt,snd_una,cwnd_packets,ssthresh_packets,snd_wnd_bytes,srtt_us,rcv_wnd_bytes,cookie",
                                       "1795272676836408367,10.0.0.1,5000,10.0.0.2,80,0,4294967295,7,10,2147483647,65535,250,65535,1a")))
   expect_equal(values(probe, "t_ns", "snd_nxt", "cwnd_packets", "ssthresh_packets", "srtt_us"), c(836408367, 4294967295, 10, Inf, 250))
@@ -234,7 +234,7 @@ test_that("every reader of a log or trace is tested with damaged files", {
   expect_setequal(c(names(readers), elsewhere), grep("^read_", getNamespaceExports("samovar"), value = TRUE))
 })
 
-test_that("every reader raises an error for empty and foreign files, with the file and what is expected", {
+test_that("every reader raises an error with the name of the file for empty files and files of another format", {
   empty <- text_file(character(), end = "")
   for (name in names(readers)) {
     read <- getExportedValue("samovar", name)
@@ -261,7 +261,7 @@ test_that("every reader of logs returns a table or raises a samovar error for da
   expect_equal(setdiff(strange, ""), character())
 })
 
-test_that("the complete rows of damaged logger traces are read", {
+test_that("reading a damaged trace of logger cpu returns a table or raises a samovar error", {
   set.seed(3)
   rows <- c("t_ns,cpu,busy_share,softirq_share,steal_share", sprintf("17952726%011.0f,0,0.5,0.1,", 1e9 * 1:20))
   source <- charToRaw(paste0(paste(rows, collapse = "\n"), "\n"))

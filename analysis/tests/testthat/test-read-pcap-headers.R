@@ -1,4 +1,4 @@
-# The columns on request, from frames made byte by byte.
+# Columns that read_pcap() returns only on request, from frames made byte by byte.
 
 read_all <- function(frames, ...) read_pcap(write_capture(frames, ...), "all")
 
@@ -23,7 +23,7 @@ test_that("DSCP, ECN and time to live are read from the header", {
   expect_equal(x$ttl, c(64L, 64L))
 })
 
-test_that("fragments have their offset and whether more follow", {
+test_that("the columns of a fragment state its offset and whether more fragments follow", {
   piece <- \(offset, more) c(as.raw(c(17, 0)), big(offset * 8 + more, 2), raw(4))
   x <- read_all(list(
     ethernet(ipv4(udp(), 17)), ethernet(ipv4(udp(), 17, fragment = 0x2000)), ethernet(ipv4(raw(24), 17, fragment = 3, id = 2)),
@@ -93,7 +93,7 @@ test_that("PFC frames have classes and quanta, other MAC control frames their op
   expect_equal(classes$t_ns, rep(x$t_ns[1], 3))
 })
 
-test_that("superpackets are recognised by an IP length of 0 or one that no link carries", {
+test_that("superpackets are recognised by an IP length of 0 or an IP length that no link carries", {
   x <- read_all(list(
     ethernet(ipv4(tcp(payload = raw(3)), 6)), ethernet(ipv4(tcp(), 6, length = 0)), ethernet(ipv4(tcp(), 6, length = 2948)),
     ethernet(ipv4(tcp(), 6, length = 65212)), ethernet(ipv6(tcp(), 6, payload = 0), 0x86dd), ethernet(ipv6(raw(), 59), 0x86dd)
@@ -150,7 +150,7 @@ test_that("a segment that is too short for a TCP header has no payload, whatever
   for (snaplen in c(36, 42, 60)) expect_equal(cut_at(snaplen, short)$payload_bytes, c(0L, 0L))
 })
 
-test_that("two captures with the same snapshot length match where it cuts TCP headers, also within the checksum that is missing at the sender", {
+test_that("a packet has the same id in two captures whose snapshot length cuts the TCP header, even within the checksum, which the sender's capture lacks", {
   frame <- \(checksum, seq) {
     segment <- tcp(seq = seq, payload = raw(40))
     segment[17:18] <- as.raw(checksum)

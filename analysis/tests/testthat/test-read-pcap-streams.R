@@ -1,6 +1,6 @@
 # Compressed files, reading in parts, and memory limits.
 
-test_that("a zstd stream gives the same table as a plain file, also if it is cut", {
+test_that("a zstd stream gives the same table as a plain file, and a truncated stream gives the packets before its end", {
   plain <- plain_copy(committed_pair()$sender)
   whole <- read_pcap(plain, "all")
   packed <- zstd_copy(plain)
@@ -42,7 +42,7 @@ test_that("a zstd frame that asks for an unreasonable amount of memory is an err
   expect_error(read_pcap(packed), "cannot be read: the zstd stream is damaged .*memory")
 })
 
-test_that("the rows of all parts of a capture are the rows of the whole", {
+test_that("the rows of all parts of a capture are the rows of the whole capture", {
   for (path in c(committed_pair()$sender, plain_copy(committed_pair()$sender))) {
     whole <- read_pcap(path)
     parts <- read_pcap_parts(path, \(part) part, packets = 997)
@@ -76,7 +76,7 @@ test_that("only the requested columns are returned", {
   expect_error(read_pcap(path, mtu_bytes = 0), "mtu_bytes", class = "samovar_error_argument")
 })
 
-test_that("the reader's manual names every column and every attribute", {
+test_that("the help page of read_pcap() names every column and every attribute", {
   manual <- paste(utils::capture.output(tools::Rd2txt(
     utils:::.getHelpFile(utils::help("read_pcap", package = "samovar")), options = list(underline_titles = FALSE)
   )), collapse = " ")

@@ -9,8 +9,8 @@ test_that("a real capture is read as tcpdump prints it", {
   for (pair in all_pairs()) {
     path <- plain_copy(pair$sender)
     ours <- read_pcap(path)
-    asked <- c("-r", path, "-tt", "-nn", "-S", "--time-stamp-precision=nano", "ip", "and", "tcp")
-    lines <- system2("tcpdump", asked, stdout = TRUE, stderr = FALSE)
+    arguments <- c("-r", path, "-tt", "-nn", "-S", "--time-stamp-precision=nano", "ip", "and", "tcp")
+    lines <- system2("tcpdump", arguments, stdout = TRUE, stderr = FALSE)
     field <- \(pattern) as.numeric(sub(pattern, "\\1", ifelse(grepl(pattern, lines), lines, NA)))
     tcp <- ours[proto == "tcp"]
     expect_gt(nrow(tcp), 1000)
@@ -138,7 +138,7 @@ test_that("SYN options are read, and the window scale is limited to 14", {
   expect_equal(x$wscale, c(7L, 14L, NA))
 })
 
-test_that("the lengths of old files, in the other order, are read", {
+test_that("the two lengths of a record are read from files of older format versions, which may store them in the opposite order", {
   frames <- rep(list(ethernet(one_tcp)), 40)
   now <- read_pcap(write_capture(frames, snaplen = 48), "all")
   for (minor in 2:3) {
@@ -178,7 +178,7 @@ test_that("tshark sees the same numbers of packets below MPLS, PPPoE and SNAP he
   expect_equal(which(!is.na(x$flow)), 1)
 })
 
-test_that("a file that is cut anywhere in its last record has the packets before it, and a warning", {
+test_that("a file that is cut anywhere in its last record gives the packets before this record, and a warning", {
   bytes <- capture_bytes(list(ethernet(one_tcp), ethernet(one_tcp), ethernet(one_tcp)))
   record <- 16 + 14 + length(one_tcp)
   whole <- read_pcap(write_bytes(bytes))
@@ -193,7 +193,7 @@ test_that("a file that is cut anywhere in its last record has the packets before
   expect_match(attr(x, "truncated_note"), sprintf("ends inside a record \\(byte %d\\)", length(bytes) - record))
 })
 
-test_that("a gzip stream that is cut has the packets before the cut", {
+test_that("a truncated gzip stream gives the packets before its end", {
   path <- committed_pair()$receiver
   bytes <- readBin(path, "raw", file.size(path))
   whole <- read_pcap(path)
@@ -217,7 +217,7 @@ test_that("the captured part of a packet is read, wherever the snapshot length c
   }
 })
 
-test_that("random bytes in a capture do no harm", {
+test_that("a capture of random bytes is read with one row per frame", {
   set.seed(20130417)
   noise <- \(n) as.raw(sample(0:255, n, replace = TRUE))
   frames <- c(

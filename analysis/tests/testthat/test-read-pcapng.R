@@ -89,7 +89,7 @@ test_that("packets that the capture missed are reported per interface", {
   expect_equal(attr(x, "interfaces")$system_drops, c(NA, 40))
 })
 
-test_that("a damaged pcapng file gives its intact packets and where it ends", {
+test_that("a damaged pcapng file gives the packets before the damage, and a note with the cause and the byte", {
   n <- ng()
   head <- c(n$section(), n$interface(), n$enhanced(packet, 1))
   after <- \(bytes, why) {

@@ -71,7 +71,7 @@ test_that("IPv6 addresses have one form, whatever form the version prints", {
   expect_match(as.character(x$flow), "[fd00::1]:", fixed = TRUE)
 })
 
-test_that("a window that was never set, which the log has as 1 GB, is missing", {
+test_that("a window that was never set, for which the log has 1 GB, is NA", {
   x <- read_siftr(text_file(as_layout(new[1:3], \(f) replace(f, 8, "1073725440"))))
   expect_true(all(is.na(x$cwnd_bytes)) && all(is.na(x$swnd_bytes)))
   expect_true(all(x$ssthresh_bytes == Inf))
@@ -82,7 +82,7 @@ test_that("swnd is the smaller of cwnd and the window of the peer", {
   expect_equal(c(x$cwnd_bytes, x$swnd_bytes), c(4194240, 1500928))
 })
 
-test_that("an RTT of zero is missing, because there is no sample yet", {
+test_that("an RTT of zero is NA, because there is no sample yet", {
   x <- read_siftr(text_file(as_layout(new[1:2], \(f) replace(f, 16, "0"))))
   expect_true(is.na(x$srtt_us))
 })
@@ -114,7 +114,7 @@ test_that("records of 1.3.0 can be read without a header, but the log counts as 
   expect_false(integrity(x)$header)
 })
 
-test_that("two enablings of SIFTR in one file are reported separately", {
+test_that("two SIFTR sessions in one file are reported separately", {
   x <- read_siftr(text_file(c(new, old)))
   expect_equal(integrity(x)$layout, c("1.3.0", "1.2.4-flowid"))
   expect_equal(integrity(x)$records, c(length(records(new)), length(records(old))))

@@ -14,7 +14,7 @@ test_that("samples of iproute2 6.1 are read with the timestamps between them", {
   expect_true("127.0.0.1" %in% levels(x$src) && !any(grepl("ffff", levels(x$src))))
 })
 
-test_that("one line per socket (-O), and memory before the rest (-m), do not change the result", {
+test_that("one line per socket (-O), and memory before the other values (-m), do not change the result", {
   one <- read_ss(fixture("ss-6.1-one-line.txt"))
   expect_equal(nrow(one), 2)
   expect_equal(as.character(one$cc), c("bbr", "bbr"))

@@ -38,7 +38,7 @@ test_that("the bottleneck's queue of a FreeBSD router is the pipe of dummynet, w
                list(queue_max_packets = 40, queue_max_bytes = 60000, buffer_truth_packets = 40))
 })
 
-test_that("marks of a queue are counted per time window, and a queue that counts none has no such quantity", {
+test_that("ECN marks of a queue are counted per time window, and a queue without a counter of marks has no series of marks", {
   marked <- paste0(header, ",marks")
   row <- \(s, qdisc, marks) sprintf("%d000000000,e,%s,10:,1:1,0,0,0,0,0,0%s", 1795272676L + s, qdisc, marks)
   series <- \(lines) series_of_queue(list(

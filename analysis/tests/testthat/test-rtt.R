@@ -1,6 +1,6 @@
 read_pair <- function(pair) list(ref = read_pcap(pair$sender), mon = read_pcap(pair$receiver), drops = pair$drops)
 
-# The definition, literally: the last outgoing packet that reached mon strictly before each return, each used once.
+# Packet pairs by their definition: each returning packet and the last outgoing packet that reached mon before it, which no earlier pair has used.
 pairs_by_definition <- function(ref, mon, flow) {
   matched <- \(name) {
     r <- ref[as.character(ref$flow) == name]
@@ -76,7 +76,7 @@ test_that("matched and unmatched packets add up to the sent packets, and unmatch
   }
 })
 
-test_that("the times of all flows at once are equal to those of each flow alone", {
+test_that("RTTs of all flows measured together are equal to those of each flow alone", {
   x <- read_pair(committed_pair())
   together <- rtt_by_flow(x$ref, x$mon)
   for (name in levels(together$flow)) {
@@ -105,7 +105,7 @@ test_that("packets with the same id are matched first in, first out and counted 
 })
 
 test_that("after an id counter wraps, a packet is not matched to an earlier lost packet with the same id", {
-  # 5 s between the two packets with id 7, of which the first is lost; the others determine the difference of the clocks.
+  # Two packets with id 7 are sent 5 s apart, and the first is lost; the other packets determine the difference of the clocks.
   packet <- \(id) ethernet(ipv4(udp(9, 10), 17, id = id))
   answer <- ethernet(ipv4(udp(10, 9), 17, src = "10.0.0.2", dst = "10.0.0.1"))
   sent <- list(packet(7), packet(8), packet(9), packet(7), answer)
@@ -117,7 +117,7 @@ test_that("after an id counter wraps, a packet is not matched to an earlier lost
   expect_equal(attr(rtt, "ambiguous"), 2)
 })
 
-test_that("a packet that arrives with the same time stamp as its answer does not count as before it", {
+test_that("a packet that arrives with the same time stamp as an answer does not count as a packet before this answer", {
   a <- \(id) ethernet(ipv4(udp(9, 10), 17, id = id))
   b <- ethernet(ipv4(udp(10, 9), 17, src = "10.0.0.2", dst = "10.0.0.1"))
   ref <- read_pcap(write_capture(list(a(1), a(2), b), t_ns = c(10, 20, 100)))
@@ -161,7 +161,7 @@ test_that("every single RTT sample is equal to tcptrace's, in the same order", {
   }
 })
 
-test_that("a retransmitted segment and those whose acknowledgement waited for it give no sample", {
+test_that("a retransmitted segment, and segments whose acknowledgement waited for it, give no RTT sample", {
   steps <- list(
     list(seq = 1, bytes = 100), list(seq = 101, bytes = 100), list(seq = 201, bytes = 100),
     list(from = "b", seq = 1, ack = 101), # acknowledges the first
@@ -203,7 +203,7 @@ test_that("the handshake RTT is from the SYN to its answer, at either end", {
   expect_equal(handshake_rtt(capture, flow_b), 1)
 })
 
-test_that("segments of an earlier connection have no part in the handshake RTT", {
+test_that("segments of an earlier connection do not affect the handshake RTT", {
   earlier <- list(list(from = "b", seq = 7, ack = 1), list(seq = 500, bytes = 100, ack = 7), list(from = "b", seq = 7, ack = 600))
   times_ns <- c(0, 1e6, 4e6, 1e9, 1.025e9, 1.026e9)
   expect_equal(handshake_rtt(read_pcap(write_capture(conversation(c(earlier, handshake)), t_ns = times_ns)), flow_a), 25)

@@ -16,7 +16,7 @@ test_that("a FreeBSD sender's cwnd is read from SIFTR, in full segments, on the 
   expect_equal(x$t_s[1], attr(read_siftr(path), "epoch_s") + log$t_ns[1] / 1e9 - 1795268292, tolerance = 1e-5)
 })
 
-test_that("departures are the packets that the flow's connection sent", {
+test_that("departure times are the times of the packets that the flow's connection sent", {
   x <- read_siftr(whole_siftr())
   sent <- x[sport == 46740 & direction == "out" & !state %in% "CLOSED"]
   expect_equal(attr(samovar:::samples_of_siftr(x, bulk), "departures_ns"), sent$t_ns)
@@ -72,7 +72,7 @@ test_that("a time-out within a recovery is state 4, and a local lack of buffers 
   expect_false(any(cwnd_cycles(samples)$cause %in% c("recovery", "timeout")))
 })
 
-test_that("a sender has the same metrics and series from SIFTR as from TCP_INFO", {
+test_that("the metrics and series of a sender can be computed from SIFTR", {
   x <- samovar:::tcp_samples(bulk, traces_of("siftr", whole_siftr()))
   m <- samovar:::sender_metrics(list(sender = x))
   expect_equal(m$srtt_median_ms, 58.593, tolerance = 0.01)
@@ -110,7 +110,7 @@ test_that("a UDP flow gets no TCP samples of a generator's control connection on
   expect_equal(throughput(udp), throughput(tcp))
 })
 
-test_that("without the state of congestion avoidance, the figure does not claim that a reduction was without loss", {
+test_that("the cause of a reduction of cwnd is unknown in figures if the logger records no state of congestion avoidance", {
   probe <- data.table::data.table(t_s = seq(0, 10, by = 0.1), cwnd_packets = 20, ssthresh_packets = Inf, ca_state = 0L, total_retrans_packets = 0)
   probe[t_s >= 5, `:=`(cwnd_packets = 10, ssthresh_packets = 10)]
   results <- list(cycles = cbind(trial = "a", flow = "bulk", cwnd_cycles(probe)))

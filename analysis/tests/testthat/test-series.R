@@ -8,18 +8,18 @@ campaign_results <- function() {
 }
 
 shared <- new.env()
-results_once <- function() {
+shared_results <- function() {
   if (is.null(shared$results)) shared$results <- campaign_results()
   shared$results
 }
 
 over_time <- function(id, name, ...) {
-  results <- results_once()
+  results <- shared_results()
   measure_series(results$campaign$folder, results$campaign$manifests[[id]], name, ...)[[name]]$series
 }
 
 test_that("counts per window add up to the counts of the whole flow", {
-  results <- results_once()
+  results <- shared_results()
   for (id in results$campaign$trials$id) {
     traces <- open_traces(results$campaign$folder, results$campaign$manifests[[id]])
     flow <- results$campaign$manifests[[id]]$resolved$flows[[1]]
@@ -43,8 +43,8 @@ test_that("rates over time are in Mbit/s, and an incomplete last window has none
   expect_null(rate_mbps(replace(frame, "rates_to_s", 1.4), 1.2, 1e6))
 })
 
-test_that("every quantity that the campaign recorded has a value, and the others none", {
-  results <- results_once()
+test_that("every quantity that the campaign recorded has a series, and the others have none", {
+  results <- shared_results()
   id <- results$campaign$trials[part == "buffer"]$id[1]
   every <- names(outputs_of("series"))
   found <- measure_series(results$campaign$folder, results$campaign$manifests[[id]], every)
@@ -56,7 +56,7 @@ test_that("every quantity that the campaign recorded has a value, and the others
 })
 
 test_that("three measures of the RTT agree where the receiver does not delay acknowledgements long", {
-  id <- results_once()$campaign$trials[part == "buffer"]$id[2]
+  id <- shared_results()$campaign$trials[part == "buffer"]$id[2]
   middle <- \(name) stats::median(over_time(id, name, 1, 4)$mid)
   expect_equal(middle("rtt-ack"), middle("rtt"), tolerance = 0.15)
   expect_equal(middle("rtt-timestamp"), middle("rtt"), tolerance = 0.2)
@@ -68,8 +68,8 @@ test_that("a series has at most 600 points, of which the last includes the last 
   expect_equal(thin$high, c(rep(1, 599), 2))
 })
 
-test_that("a span of time is measured again, with as many points as it has samples", {
-  id <- results_once()$campaign$trials[part == "buffer"]$id[2]
+test_that("a series of a span of time has more points in this span than the series of the whole trial", {
+  id <- shared_results()$campaign$trials[part == "buffer"]$id[2]
   part <- over_time(id, "inflight", 1, 2)
   expect_gte(min(part$t_s), 1)
   expect_lte(max(part$t_s), 2)
@@ -95,8 +95,8 @@ test_that("rates and counts end with a truncated capture, rather than being 0", 
   expect_true(all(ends_s() < 0.8 * whole_s))
 })
 
-test_that("a quantity comes from the sender's TCP where no capture has it, and the source is named", {
-  results <- results_once()
+test_that("without captures, bytes in flight, receive window and retransmissions come from tcp-info, and the series name this source", {
+  results <- shared_results()
   id <- results$campaign$trials$id[1]
   manifest <- results$campaign$manifests[[id]]
   manifest$files <- Filter(\(f) !identical(f$kind, "capture"), manifest$files)
@@ -106,10 +106,10 @@ test_that("a quantity comes from the sender's TCP where no capture has it, and t
   expect_null(found$goodput$series)
 })
 
-drawn_as <- function(...) make_output(results_once(), list(...))
+series_figure <- function(...) make_output(shared_results(), list(...))
 
 test_that("time-series has a panel for each quantity, a curve for each level of overlay and a column for each level of facet", {
-  made <- drawn_as(figure = "time-series", show = list("cwnd", "inflight", "goodput"), overlay = "cc", facet = "mtu", rwnd = "9999KB")
+  made <- series_figure(figure = "time-series", show = list("cwnd", "inflight", "goodput"), overlay = "cc", facet = "mtu", rwnd = "9999KB")
   expect_setequal(made$data$quantity, c("cwnd", "inflight", "goodput"))
   expect_setequal(as.character(made$data$column), c("600", "1500"))
   expect_true(all(grepl("newreno|cubic", levels(made$data$curve))))
@@ -117,19 +117,19 @@ test_that("time-series has a panel for each quantity, a curve for each level of 
   expect_match(made$caption, "Recorded by tcp-info: cwnd; captures: bytes in flight and goodput", fixed = TRUE)
 })
 
-test_that("what nothing recorded is named with the loggers that record it", {
-  expect_match(drawn_as(figure = "time-series", show = list("cwnd", "cpu"))$caption, "Nothing recorded cpu, which needs logger cpu at a host.", fixed = TRUE)
-  expect_error(drawn_as(figure = "time-series", show = "owd"), class = "samovar_no_data",
+test_that("a figure names the quantities that no trial recorded, and the loggers that record them", {
+  expect_match(series_figure(figure = "time-series", show = list("cwnd", "cpu"))$caption, "Nothing recorded cpu, which needs logger cpu at a host.", fixed = TRUE)
+  expect_error(series_figure(figure = "time-series", show = "owd"), class = "samovar_no_data",
                "nothing recorded owd, which needs captures at both ends of a flow and logger beacons at both ends of a flow")
 })
 
 test_that("panels that are left out are counted in the caption", {
-  expect_match(drawn_as(figure = "time-series", show = list("cwnd", "srtt"))$caption, "4 of 6 combinations of .* are shown, as more panels cannot be read")
-  expect_no_match(drawn_as(figure = "time-series", show = "cwnd")$caption, "combinations")
+  expect_match(series_figure(figure = "time-series", show = list("cwnd", "srtt"))$caption, "4 of 6 combinations of .* are shown, as more panels cannot be read")
+  expect_no_match(series_figure(figure = "time-series", show = "cwnd")$caption, "combinations")
 })
 
-test_that("the short names show the same data as the settings that they stand for", {
-  short <- drawn_as(figure = "queue-time", part = "buffer")
-  long <- drawn_as(figure = "time-series", show = "queue", part = "buffer")
+test_that("figure queue-time has the same data as figure time-series with quantity queue", {
+  short <- series_figure(figure = "queue-time", part = "buffer")
+  long <- series_figure(figure = "time-series", show = "queue", part = "buffer")
   expect_equal(short$data, long$data)
 })

@@ -1,5 +1,5 @@
-# What SIFTR adds to a flow: flags, local send failures, srtt against the RTT of captures. The data are the first 2.6 s of a trial on emulated hosts with FreeBSD
-# 14.0 whose receive window limits it to 14 KB: 4 Mbit/s, MTU 600, 40 ms.
+# Values of a flow that SIFTR reports: flags, local send failures, and srtt compared with the RTT of captures. The data are the first 2.6 s of a trial on emulated hosts with FreeBSD
+# 14.0 over a path with 4 Mbit/s, an MTU of 600 and 40 ms; the receive window limits the flow to 14 KB.
 limited <- "172.16.1.2:43342 > 172.16.2.2:5001"
 limited_data <- function(name) test_path("data", name)
 limited_log <- function() {
@@ -32,7 +32,7 @@ acknowledged <- function(log, capture) {
              first_ms = (back$t_ns - oldest$t_ns) / 1e6, last_ms = (back$t_ns - last$t_ns) / 1e6, echoes_oldest = back$tsecr == oldest$tsval)
 }
 
-test_that("SIFTR's srtt is the kernel's moving mean of RTTs by time stamps, which the capture gives too", {
+test_that("SIFTR's srtt is the kernel's moving mean of RTTs by time stamps, which can be computed from the capture", {
   found <- acknowledged(limited_log(), limited_capture("src"))[answered_ms < 3 & !is.na(srtt)]
   expect_gt(nrow(found), 400)
   made <- kernel_srtt(found$kernel_ms[-1], found$srtt[1])
@@ -54,12 +54,12 @@ test_that("srtt exceeds the median RTT of packet pairs by the delay of acknowled
   expect_gt(mean(found$echoes_oldest, na.rm = TRUE), 0.98)
   expect_equal(stats::median(found$last_ms), stats::median(pairs$rtt_ms), tolerance = 0.01)
   expect_gt(stats::median(found$first_ms) - stats::median(found$last_ms), 1.5)
-  # Half of the samples are lower than srtt's level, since a moving mean spreads each late one over those after it.
+  # srtt is above the median of the samples, since a moving mean spreads each late sample over the samples after it.
   expect_gt(srtt_ms, stats::median(found$first_ms) + 0.5)
   expect_lt(srtt_ms, mean(found$first_ms))
 })
 
-test_that("flags give SACK, time stamps and recovery in all layouts, and ECN where the kernel's release tells its bits", {
+test_that("flags show SACK, time stamps and recovery in all layouts, and ECN if the bits of ECN in this kernel release are known", {
   flags <- siftr_flags(limited_log())
   expect_true(all(flags$sack & flags$timestamps) && !any(flags$ecn))
   expect_equal(sum(flags$fast_recovery), 32)
@@ -76,7 +76,7 @@ test_that("flags give SACK, time stamps and recovery in all layouts, and ECN whe
   expect_true(all(flags$ecn & flags$cwr_pending & flags$ece_pending))
 })
 
-test_that("packets that SIFTR recorded and the sender's capture lacks are those that its interface refused", {
+test_that("packets that SIFTR recorded and the sender's capture lacks count as refused by the sender's interface", {
   log <- limited_log()
   capture <- limited_capture("src")
   expect_equal(refused_packets(log, capture, limited), 0)
@@ -94,7 +94,7 @@ samples_of_log <- function(log) {
   samples[, t_s := seconds_since(samples, attr(samples, "epoch_s"))]
 }
 
-test_that("metrics, series and distributions have what SIFTR reports", {
+test_that("metrics, series and distributions contain the values that SIFTR reports", {
   samples <- samples_of_log(limited_log())
   near <- limited_capture("src")
   x <- list(sender = samples, cycles = cwnd_cycles(samples), near = near, name = limited)
@@ -150,7 +150,7 @@ test_that("a refused packet is a local send failure and not a loss, in metrics a
   expect_equal(found$reductions_without_loss, 0)
 })
 
-test_that("what a logger does not report is missing, and a tracepoint without states gives no causes", {
+test_that("metrics of values that a logger does not report are NA, and a tracepoint without states gives no causes of reductions", {
   samples <- data.table::data.table(t_s = 1:4 / 10, cwnd_packets = c(10, 20, 5, 6), ssthresh_packets = c(Inf, Inf, 5, 5), srtt_us = 2e4, unacked_packets = 1,
                                     total_retrans_packets = 0, ca_state = 0L, in_flight_bytes = 1e4, snd_wnd_bytes = 6e4)
   x <- list(sender = samples, cycles = cwnd_cycles(samples), near = NULL, name = limited)
@@ -161,7 +161,7 @@ test_that("what a logger does not report is missing, and a tracepoint without st
   expect_null(sender_metrics(list()))
 })
 
-test_that("a campaign's figures show what the sender's TCP reports, over time and as a distribution, and why cwnd was reduced", {
+test_that("figures show the values that the sender's TCP reports, over time and as a distribution, and the causes of reductions of cwnd", {
   folder <- small_campaign()
   wanted <- list(list(figure = "sender-time", part = "buffer"), list(figure = "sender-cdf", part = "buffer", quantity = "rto"), list(figure = "sender-time", show = "receive-window"))
   quietly(results <- analyse_campaign(folder, figures = wanted, cores = 1L))

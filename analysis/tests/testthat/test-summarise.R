@@ -14,11 +14,11 @@ test_that("the interval of three to five values is their range, with its actual 
   expect_equal(median_interval(c(3, 1, 2))[c("lo", "hi", "confidence")], list(lo = 1, hi = 3, confidence = 0.75))
 })
 
-test_that("the median is R's, of even and odd numbers of values", {
+test_that("the median of even and odd numbers of values is equal to R's", {
   for (n in 1:9) expect_equal(median_interval((1:n)^2)$median, stats::median((1:n)^2))
 })
 
-test_that("captions state the confidence of the intervals, and where there are none", {
+test_that("captions state the confidence of the intervals, and that fewer than 3 trials have no interval", {
   expect_equal(interval_words(5), "Bars: 93.75 % interval of the median (order statistics).")
   expect_equal(interval_words(c(3, 5, 5)), "Bars: interval of the median (order statistics), 75 % for 3 trials, 93.75 % for 5 trials.")
   expect_match(interval_words(3:12), "depends on the number of trials: 75 % to 99.22 %", fixed = TRUE)
@@ -48,7 +48,7 @@ test_that("the line of RTT over window is summarised by its R^2 and by its slope
   expect_null(window_line(x[1:2]))
 })
 
-test_that("windows count in the line of RTT over window from where packets queue to where the queue is full", {
+test_that("the line of RTT over window uses windows from the bandwidth-delay product to the size that fills the queue", {
   path <- list(down = list(rate_bps = 8e6, buffer_packets = 100), rtt_s = 0.02)
   limits <- \(path) window_limits(list(resolved = list(mtu_bytes = 1300, path = path)))
   payload <- (1300 - 52) / 1300
@@ -106,7 +106,7 @@ test_that("flows are summarised separately, and members of a counted flow also b
   expect_true(all(found$n == 2))
 })
 
-test_that("a table's number of trials includes how many are suspect", {
+test_that("a table states how many of its trials are suspect", {
   values <- data.table::data.table(level = "a", trial = c("x", "x", "y"), verdict = c("valid", "valid", "suspect"))
   expect_equal(trial_count(values, "a"), "2 (1 suspect)")
   expect_equal(trial_count(values[1:2], "a"), "1")

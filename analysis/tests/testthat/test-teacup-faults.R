@@ -1,6 +1,6 @@
-# The fifteen faults of TEACUP 1.1's analysis that changed results, each with a test that would have caught it here. Numbers 11 and 12 are partly
-# about planning, and tested there: netem's own limit in tests/unit/recipes/test_bottleneck.py, a bandwidth-delay product with the wrong packet
-# size and units that are not understood in tests/unit/experiment/test_formulas.py and test_units.py.
+# Fifteen faults of TEACUP 1.1's analysis changed results: the test of each number shows that samovar does not have this fault. Numbers 11 and 12 are partly
+# about planning, and are also tested in tests/unit: netem's own limit in recipes/test_bottleneck.py, a bandwidth-delay product with the wrong packet
+# size and unknown units in experiment/test_formulas.py and experiment/test_units.py.
 
 constant_flow <- function(rate_bps, seconds, on = \(t_s) TRUE, port = 1, bytes = 1000) {
   t_s <- seq(0, seconds - 1e-9, by = 8 * bytes / rate_bps)

@@ -1,6 +1,6 @@
 one_packet <- function(bytes) ethernet(ipv4(udp(9, 10, raw(bytes - 28)), 17))
 
-test_that("the bytes of all windows add up to the capture's, for every layer and width", {
+test_that("the bytes of all windows add up to the bytes of the capture, for every layer and width", {
   for (path in unlist(lapply(all_pairs(), `[`, c("sender", "receiver")))) {
     capture <- read_pcap(path)
     totals <- capture[!is.na(flow), .(
@@ -66,8 +66,8 @@ test_that("windows of tcpstat are reproduced to the last digit", {
     plain <- plain_copy(path)
     capture <- read_pcap(plain)
     for (width in c("0.001", "0.1", "0.37", "1", "60")) {
-      asked <- c("-r", plain, "-o", shQuote("%R %r %n %N %B %b\\n"), width)
-      lines <- system2("tcpstat", asked, stdout = TRUE, stderr = FALSE)
+      arguments <- c("-r", plain, "-o", shQuote("%R %r %n %N %B %b\\n"), width)
+      lines <- system2("tcpstat", arguments, stdout = TRUE, stderr = FALSE)
       theirs <- data.table::fread(text = c("R r n N B b", lines), sep = " ")
       ours <- tcpstat_windows(capture, as.numeric(width))
       expect_equal(nrow(ours), nrow(theirs))
@@ -97,7 +97,7 @@ test_that("unique and retransmitted bytes are equal to tcptrace's", {
   }
 })
 
-test_that("acknowledged bytes are the unique bytes sent", {
+test_that("the number of acknowledged bytes is equal to the number of unique bytes sent", {
   capture <- read_pcap(committed_pair()$sender)
   closed <- capture[bitwAnd(flags, 1L) > 0L, as.character(unique(flow))]
   for (flow in intersect(data_flows(capture)$flow, closed)) {
@@ -170,12 +170,12 @@ test_that("a flow whose headers were cut before the data offset has the metrics 
   expect_equal(data_flows(cut$receiver)$flow[1], flow)
   expected <- capture_metrics(list(near = whole$sender, far = whole$receiver, name = flow))
   found <- capture_metrics(list(near = cut$sender, far = cut$receiver, name = flow))
-  # SYN and acknowledgements have options, and may carry data as far as the reader can know.
+  # SYNs and acknowledgements have options: from their length alone, the reader cannot exclude that they carry data.
   packets <- rows_of_flow(whole$receiver, flow, c("t_ns", "ip_bytes"))[ip_bytes > 40]
   expect_equal(found$throughput_bps, 8 * sum(packets$ip_bytes) / diff(range(packets$t_ns)) * 1e9)
   expect_equal(found[c("loss_share", "reordered_share")], expected[c("loss_share", "reordered_share")])
   for (lacking in c("throughput_payload_bps", "goodput_bps", "retransmissions_packets", "flow_completion_s")) expect_true(is.na(found[[lacking]]), info = lacking)
-  # Nor is anything drawn over time that needs the payload.
+  # Series that need the payload are missing as well.
   frame <- list(from_s = 0, to_s = 2, rates_to_s = 2, width_s = 0.1)
   subject <- list(near = cut$sender, far = cut$receiver, name = flow, tcp = TRUE, frame = frame, flow = list(from = "a", to = "b"), traces = list(t_start_s = attr(cut$sender, "epoch_s")))
   expect_null(series_of_goodput(subject))
@@ -222,7 +222,7 @@ test_that("rates over the time for which a flow sends exclude the tail after a t
   expect_equal(c(delivered$unique_bytes < goodput(x, name)$unique_bytes, delivered$last_s - delivered$first_s < 3), c(TRUE, TRUE))
 })
 
-test_that("metrics of a flow are rates while its generator sends, and of a flow that ends by size rates over its whole life", {
+test_that("the rates of a flow with a duration are means over this duration, and the rates of a flow with a size are means over its whole life", {
   x <- read_pcap(test_path("data", "outage-receiver.pcap.gz"))
   name <- data_flows(x)$flow[1]
   start_s <- attr(x, "epoch_s") + 1
@@ -270,7 +270,7 @@ test_that("rates over time end when the last flow stops sending, so that a tail 
     expect_gt(max(samples(name, flow, to_s = 4.5)$series$t_s), 4.4)
     expect_gt(max(samples(name, flow[names(flow) != "duration_s"])$series$t_s), 4.4)
   }
-  # Counts have no such end: a retransmission after the traffic is one as well.
+  # Counts have no such end: retransmissions after the traffic are counted as well.
   counted <- series_frame(traces, list(resolved = list(hosts = list(b = list()), flows = list(flow)), t_start_s = start_s, t_end_s = start_s + 5), -Inf, Inf)
   expect_gt(counted$to_s, 4.5)
 })
@@ -285,7 +285,7 @@ test_that("rates over a duration are taken up to the last packet of a capture th
   expect_equal(found$ip_bps, throughput_levels(cut, name)$ip_bps, tolerance = 0.001)
 })
 
-test_that("a flow that falls silent is rated over its duration, while the capture shows packets of other flows", {
+test_that("the rates of a flow that stops sending early are means over its duration if the capture shows later packets of other flows", {
   packet <- \(sport) ethernet(ipv4(tcp(sport, 5001, payload = raw(1000)), 6))
   at_s <- c(seq(0, 2, by = 0.1), seq(0, 20, by = 0.1))
   capture <- read_pcap(write_capture(lapply(rep(c(40001, 40002), c(21, 201))[order(at_s)], packet), t_ns = sort(at_s) * 1e9))
@@ -297,7 +297,7 @@ test_that("a flow that falls silent is rated over its duration, while the captur
   expect_equal(goodput(far, name, 20)$goodput_bps, goodput(capture, name, 20)$goodput_bps)
 })
 
-test_that("a flow that has only a handshake has no rate, and does not prevent the trial's other metrics", {
+test_that("a flow that has only a handshake has no rate, and does not prevent metrics of the trial's other flows", {
   packet <- \(sport, flags, bytes = 0) ethernet(ipv4(tcp(sport, 5001, flags = flags, payload = raw(bytes)), 6))
   frames <- c(lapply(0:19, \(i) packet(40001, 16, 100)), list(packet(40002, 2), packet(40002, 16)))
   capture <- read_pcap(write_capture(frames, t_ns = seq_along(frames) * 1e8))
@@ -306,7 +306,7 @@ test_that("a flow that has only a handshake has no rate, and does not prevent th
   expect_equal(metrics("10.0.0.1:40002 > 10.0.0.2:5001")$throughput_bps, NA_real_)
 })
 
-test_that("a span of time that ends after the trial has no windows after it", {
+test_that("a span of time that ends after the trial has no windows after the end of the trial", {
   x <- read_pcap(test_path("data", "outage-receiver.pcap.gz"))
   traces <- list(t_start_s = attr(x, "epoch_s") + 1, capture = \(of, flow = NULL) x)
   manifest <- list(resolved = list(hosts = list(b = list()), flows = list()))
@@ -315,7 +315,7 @@ test_that("a span of time that ends after the trial has no windows after it", {
   expect_equal(series_frame(traces, manifest, 0, 2)$rates_to_s, 2)
 })
 
-test_that("a capture whose packets have no times has bytes and no rates", {
+test_that("a capture whose packets have no times gives bytes but no rates", {
   capture <- read_pcap(committed_pair()$receiver)
   data.table::set(capture, NULL, "t_ns", NA_real_)
   flow <- data_flows(capture)$flow[1]

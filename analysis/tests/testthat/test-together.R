@@ -28,7 +28,7 @@ test_that("the domination share of the first of three downloads ignores the uplo
   expect_equal(found[["fairness_jain"]], sum(rates)^2 / (4 * sum(rates^2)))
 })
 
-test_that("flows that follow each other are together as fast as each of them", {
+test_that("the total throughput of two equal flows that follow each other is the throughput of one of them", {
   expect_equal(together(sizes_of(c(TRUE, TRUE), c(0, 10), c(50e6, 50e6), c(10, 20)), 100e6)[["throughput_total_bps"]], 40e6)
 })
 

@@ -37,7 +37,7 @@ test_that("a balanced design in blocks is split as by aov with blocks as a strat
   expect_equal(found[!term %in% c("block", "total")]$df, within[["Df"]])
   expect_equal(found[term == "block"]$sum_sq, expected[["Error: factor(block)"]][[1]][["Sum Sq"]])
   expect_equal(sum(found[term != "total"]$share), 1)
-  # Blocks are noise of the path: another experiment would have others.
+  # Differences between blocks are noise of the path: another experiment would have other blocks.
   noise <- sum(found[term %in% c("block", "residual")]$sum_sq)
   expect_equal(found[term == "cc"]$generalised, within[["Sum Sq"]][1] / (within[["Sum Sq"]][1] + noise))
 })
@@ -78,7 +78,7 @@ test_that("a level that needs a reboot has the sum of squares between its whole 
   expected <- stats::anova(stats::lm(value ~ cc * rwnd + factor(block), values))
   expect_equal(found[match(c("cc", "rwnd", "block", "cc:rwnd", "residual"), term)]$sum_sq, expected[["Sum Sq"]])
   expect_equal(found[term == "block"]$df, 6)
-  # Two boots tell nothing of the noise between boots.
+  # The noise between boots cannot be estimated from two boots.
   expect_equal(is.na(found$omega_sq), found$term %in% c("rwnd", "block", "residual", "total"))
   expect_match(variance_words(found[, part := "main"]), "needs a reboot", all = FALSE)
 })
@@ -92,7 +92,7 @@ test_that("interactions of many factors are one term, and the residual stays the
   expect_equal(found[term == "residual"], all[term == "residual"])
 })
 
-test_that("factors that always change together are one, and what cannot be told apart has no shares", {
+test_that("factors that always change together are one term, effect sizes without replicates are NA, and values without variance give no table", {
   values <- with_blocks()[, rate := ifelse(rwnd == "50KB", "1Mbit", "2Mbit")]
   expect_equal(variance_explained(values, c("cc", "rwnd", "rate"))$term[1:3], c("cc", "rwnd = rate", "cc:rwnd = rate"))
   once <- variance_explained(values[block == 1 & mtu == 600], c("cc", "rwnd"))

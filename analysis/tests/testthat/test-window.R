@@ -1,4 +1,4 @@
-offers <- function(scale_a, scale_b, snaplen = 2000) {
+windows_after_handshake <- function(scale_a, scale_b, snaplen = 2000) {
   steps <- list(
     list(flags = 2, window = 64000, options = scale_a),
     list(from = "b", flags = 18, ack = 1, window = 65000, options = scale_b), list(seq = 1, ack = 1),
@@ -10,7 +10,7 @@ offers <- function(scale_a, scale_b, snaplen = 2000) {
 }
 
 test_that("windows are scaled if both SYNs have the option, except those of the SYNs; resets are ignored", {
-  window <- offers(option_scale(3), option_scale(9))
+  window <- windows_after_handshake(option_scale(3), option_scale(9))
   expect_equal(window$window_bytes, c(65000, 500 * 512, 600 * 512))
   expect_equal(window$t_ns, c(2, 4, 6) * 1e6)
   expect_equal(attr(window, "max_bytes"), 600 * 512)
@@ -18,7 +18,7 @@ test_that("windows are scaled if both SYNs have the option, except those of the 
 })
 
 test_that("windows are not scaled if either end did not offer scaling", {
-  for (window in list(offers(raw(), option_scale(9)), offers(option_scale(3), raw()))) {
+  for (window in list(windows_after_handshake(raw(), option_scale(9)), windows_after_handshake(option_scale(3), raw()))) {
     expect_equal(window$window_bytes, c(65000, 500, 600))
     expect_equal(attr(window, "wscale"), 0L)
   }
@@ -31,7 +31,7 @@ test_that("without the handshake windows are unscaled and the scale is NA", {
   expect_true(is.na(attr(window, "max_bytes")))
 })
 
-test_that("a flow whose capture began after the handshake has the sender's window, not an unscaled one", {
+test_that("if the capture began after the handshake, the window of a flow is taken from the sender's logger, and no unscaled window is shown", {
   x <- read_pcap(samovar_example("bulk-sender.pcap.gz"))
   flow <- data_flows(x)$flow[1]
   expect_equal(attr(scaled_window(x, flow), "max_bytes"), attr(advertised_window(x, flow), "max_bytes"))
@@ -43,13 +43,13 @@ test_that("a flow whose capture began after the handshake has the sender's windo
   expect_equal(series_of_rwnd(list(near = late, name = flow, tcp = TRUE, sender = sender))$value, 9)
 })
 
-test_that("the scale is NA if the snapshot length cut a SYN's options, and there are no windows if it cut the windows", {
+test_that("the scale is NA if the snapshot length cut a SYN's options, and no window is read if the snapshot length cut the window field", {
   for (snaplen in c(50, 54, 57)) {
-    window <- offers(option_scale(3), option_scale(9), snaplen)
+    window <- windows_after_handshake(option_scale(3), option_scale(9), snaplen)
     expect_equal(window$window_bytes, c(65000, 500, 600))
     expect_true(is.na(attr(window, "wscale")))
   }
-  none <- offers(option_scale(3), option_scale(9), 48)
+  none <- windows_after_handshake(option_scale(3), option_scale(9), 48)
   expect_equal(nrow(none), 0)
   expect_true(is.na(attr(none, "max_bytes")))
 })

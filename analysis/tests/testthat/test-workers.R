@@ -1,4 +1,4 @@
-shared <- function(items, cores, work) {
+share_and_collect <- function(items, cores, work) {
   reported <- list()
   share_out(items, cores, work, \(i, found) reported[[as.character(i)]] <<- found %||% "lost")
   reported[order(as.integer(names(reported)))]
@@ -6,7 +6,7 @@ shared <- function(items, cores, work) {
 
 test_that("every item is processed once and reported once, in one process or several", {
   for (cores in 1:3) {
-    found <- shared(as.list(1:20), cores, \(i) c(i, Sys.getpid()))
+    found <- share_and_collect(as.list(1:20), cores, \(i) c(i, Sys.getpid()))
     expect_equal(vapply(found, \(f) f[1], 1), stats::setNames(as.double(1:20), 1:20))
     processes <- unique(vapply(found, \(f) f[2], 1))
     if (cores == 1) expect_equal(processes, Sys.getpid()) else expect_false(Sys.getpid() %in% processes)
@@ -14,8 +14,8 @@ test_that("every item is processed once and reported once, in one process or sev
   }
 })
 
-test_that("an item whose process is killed is lost, and all others are processed", {
-  found <- shared(as.list(1:9), 2, \(i) if (i %in% c(2, 5, 6)) tools::pskill(Sys.getpid(), tools::SIGKILL) else i)
+test_that("an item whose process is killed is reported as lost, and all others are processed", {
+  found <- share_and_collect(as.list(1:9), 2, \(i) if (i %in% c(2, 5, 6)) tools::pskill(Sys.getpid(), tools::SIGKILL) else i)
   expect_equal(names(found)[vapply(found, identical, TRUE, "lost")], c("2", "5", "6"))
   expect_length(found, 9)
 })
@@ -37,8 +37,8 @@ test_that("an error in any process is raised in the calling process", {
 })
 
 test_that("an item whose process was killed is made by the calling process", {
-  asked <- Sys.getpid()
-  made <- make_all(as.list(1:4), 2, \(i) if (i == 2 && Sys.getpid() != asked) tools::pskill(Sys.getpid(), tools::SIGKILL) else list(i, Sys.getpid()))
+  calling_process <- Sys.getpid()
+  made <- make_all(as.list(1:4), 2, \(i) if (i == 2 && Sys.getpid() != calling_process) tools::pskill(Sys.getpid(), tools::SIGKILL) else list(i, Sys.getpid()))
   expect_equal(lapply(made, `[[`, 1), as.list(1:4))
-  expect_equal(made[[2]][[2]], asked)
+  expect_equal(made[[2]][[2]], calling_process)
 })
