@@ -3,7 +3,7 @@
     python benchmarks/bench_cluster.py [--append FILE] [--trials N]
 
 Needs Debian's slurmctld, slurmd and munge, the extra `cluster`, and root. Jobs that only sleep show the
-overhead of a job. The other jobs compute: they measure copies of a recorded campaign. The emulated
+overhead of a job. The other jobs measure copies of a recorded campaign. The emulated
 nodes share the processors of this computer, so more nodes than processors do not speed up jobs that compute.
 """
 
@@ -57,67 +57,69 @@ def completed(folder: Path) -> list[tuple[float, float, float]]:
     return [(submitted, started, ended) for started, ended, submitted in as_s]
 
 
-def sleeping(made: slurm.Cluster, nodes: int) -> str:
-    """Run jobs that sleep, and return a row of the table."""
-    results = made.folder / "results"
-    number, before = nodes * JOBS_PER_NODE, len(completed(made.folder))
+def time_sleeping_jobs(cluster: slurm.Cluster, nodes: int) -> str:
+    """Run jobs that sleep for a known time, and return a row of the table of overheads."""
+    results = cluster.folder / "results"
+    number, before = nodes * JOBS_PER_NODE, len(completed(cluster.folder))
     commands = json.dumps([f"sleep {SLEEP_S}"] * number)
-    wall_s = spend(*made.inside, sys.executable, "-c", RUN, commands, str(results))
+    wall_s = spend(*cluster.inside, sys.executable, "-c", RUN, commands, str(results))
     ended_s = time.time()
-    jobs = completed(made.folder)[before:]
+    jobs = completed(cluster.folder)[before:]
     waited = [started - submitted for submitted, started, _ in sorted(jobs)[:nodes]]
     around = [ended - started - SLEEP_S for _, started, ended in jobs]
-    seen_s = ended_s - max(ended for _, _, ended in jobs)
+    detected_s = ended_s - max(ended for _, _, ended in jobs)
     ideal_s, in_job_s = JOBS_PER_NODE * SLEEP_S, sum(around) / len(around)
     added_s = (wall_s - ideal_s) / JOBS_PER_NODE
-    times = f"{ideal_s} | {wall_s:.0f} | {max(waited):.0f} | {in_job_s:.1f} | {seen_s:.0f} | {added_s:.0f}"
+    times = (
+        f"{ideal_s} | {wall_s:.0f} | {max(waited):.0f} | {in_job_s:.1f} | {detected_s:.0f} | {added_s:.0f}"
+    )
     return f"| {nodes} | {number} | {times} |"
 
 
-def measuring(made: slurm.Cluster | None, nodes: int, trials: int) -> str:
-    """Analyse a new copy of the campaign, and return a row of the table."""
+def time_analysis(cluster: slurm.Cluster | None, nodes: int, trials: int) -> str:
+    """Analyse a new copy of the campaign twice, and return a row with the two wall times."""
     with TemporaryDirectory(prefix="cluster-") as place:
         campaign = Path(place) / "results" / "copies" / "campaign"
         campaign.parent.mkdir(parents=True)
         spend(sys.executable, str(MULTIPLY), str(SMALL), str(campaign), str(trials))
-        on = ["--on", "slurm", "--jobs", str(nodes)] if made else ["--on", "local"]
-        inside = made.inside if made else ()
+        on = ["--on", "slurm", "--jobs", str(nodes)] if cluster else ["--on", "local"]
+        inside = cluster.inside if cluster else ()
         wall_s = spend(*inside, sys.executable, "-m", "samovar", "analyse", str(campaign), *on)
         again_s = spend(sys.executable, "-m", "samovar", "analyse", str(campaign))
-    where = f"Slurm, {nodes} nodes, {nodes} jobs" if made else "local, two processes"
+    where = f"Slurm, {nodes} nodes, {nodes} jobs" if cluster else "local, two processes"
     return f"| {where} | {wall_s:.0f} | {again_s:.1f} |"
 
 
 def rows(trials: int) -> Iterator[str]:
-    """Measure in turn, and yield the lines of the report."""
+    """Run all measurements, and yield the lines of the report."""
     yield f"Jobs that sleep for {SLEEP_S} s, {JOBS_PER_NODE} for each node."
     yield ""
     yield (
         "| nodes | jobs | least possible (s) | took (s) | submitted to started (s) "
-        "| in the job beside its command (s) | last end to seen (s) | added for each job of a node (s) |"
+        "| in the job beside its command (s) | last end to detection (s) | added for each job of a node (s) |"
     )
     yield "|---|---|---|---|---|---|---|---|"
-    analysed = [measuring(None, 1, trials)]
+    analysed = [time_analysis(None, 1, trials)]
     for nodes in (2, 4):
         slurm.NODES = tuple(f"n{number + 1}" for number in range(nodes))
-        with slurm.new_cluster() as made:
-            yield sleeping(made, nodes)
-            analysed.append(measuring(made, nodes, trials))
+        with slurm.new_cluster() as cluster:
+            yield time_sleeping_jobs(cluster, nodes)
+            analysed.append(time_analysis(cluster, nodes, trials))
     yield from ("", f"`fab analyse` of {trials} trials of a recorded campaign, measured in jobs.", "")
     yield from ("| measured by | took (s) | again, nothing changed (s) |", "|---|---|---|", *analysed)
 
 
 def main() -> None:
-    """Measure, print the tables and, if asked, append them to a file."""
+    """Run the benchmark, print the tables and, with --append, append them to a file."""
     parser = argparse.ArgumentParser(description="Measure the cost of jobs on an emulated cluster.")
     parser.add_argument("--append", type=Path, help="Markdown file that the results are added to")
     parser.add_argument("--trials", type=int, default=480)
-    asked = parser.parse_args()
+    options = parser.parse_args()
     machine = f"{time.strftime('%Y-%m-%d')}, {os.cpu_count()} processors, load {os.getloadavg()[0]:.1f}"
-    text = "\n".join([f"## Jobs of a cluster, {machine}", "", *rows(asked.trials), ""])
+    text = "\n".join([f"## Jobs of a cluster, {machine}", "", *rows(options.trials), ""])
     print(text)
-    if asked.append:
-        with asked.append.open("a", encoding="utf-8") as file:
+    if options.append:
+        with options.append.open("a", encoding="utf-8") as file:
             file.write(f"\n{text}")
 
 

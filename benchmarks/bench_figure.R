@@ -1,5 +1,5 @@
-# Measure figures of a million samples: time, size of the file, and whether every run gives the same file. Each is drawn in its own process,
-# and compared with ggplot2 drawing the same points.
+# Measure figures of a million samples: time, size of the file, and whether every run gives the same file. Each figure is drawn in its own process,
+# and compared with a figure in which ggplot2 draws each point as a vector.
 # Rscript benchmarks/bench_figure.R [--append benchmarks/results.md]
 suppressPackageStartupMessages({
   library(samovar)
@@ -9,7 +9,7 @@ samples <- 1e6L
 `%||%` <- \(a, b) if (is.null(a)) b else a
 arguments <- commandArgs(TRUE)
 
-# Round-trip times of four flows that come and go, with a tail; `noise` has no shape at all, which no file format makes small.
+# Round-trip times of four flows, with slow waves and a tail. Samples of kind `noise` are uniform random numbers, which no file format compresses.
 made_samples <- function(kind, count = samples) {
   set.seed(20130417)
   x <- data.table(t_s = seq(0, 300, length.out = count), flow = factor(sample(paste0("flow-", 1:4), count, TRUE)))
@@ -26,7 +26,7 @@ cases <- list(
   list(name = "points of pure noise", kind = "noise", plot = \(x) plot_samples(x, "RTT (ms)", "points")),
   list(name = "lines", kind = "rtt", plot = \(x) plot_samples(x, "RTT (ms)", "line")),
   list(name = "steps", kind = "rtt", plot = \(x) plot_samples(x, "RTT (ms)", "step")),
-  # A million would take gigabytes.
+  # A million vectors would take gigabytes of memory.
   list(name = "100,000 points, each a vector (ggplot2)", kind = "rtt", plot = vectors, count = 1e5L)
 )
 
@@ -42,14 +42,14 @@ if (identical(arguments[1], "--draw")) {
 }
 
 self <- sub("--file=", "", grep("^--file=", commandArgs(), value = TRUE), fixed = TRUE)
-drawn <- function(k) {
+draw_in_process <- function(k) {
   path <- tempfile(fileext = ".pdf")
   spent <- as.numeric(strsplit(trimws(system2("Rscript", c(self, "--draw", k, path), stdout = TRUE)), " ")[[1]])
   list(cpu = sum(spent[1:2]), wall = spent[3], mb = file.size(path) / 1e6, sum = unname(tools::md5sum(path)))
 }
 
 row <- function(k) {
-  runs <- list(drawn(k), drawn(k))
+  runs <- list(draw_in_process(k), draw_in_process(k))
   pick <- \(what) min(vapply(runs, `[[`, 0, what))
   same <- runs[[1]]$sum == runs[[2]]$sum
   sprintf("| %s | %.1f | %.1f | %.2f | %s |", cases[[k]]$name, pick("wall"), pick("cpu"), pick("mb"), if (same) "yes" else "NO")

@@ -14,8 +14,8 @@ flows_from_sender <- function(ref) {
   flows[startsWith(flows, sub(":.*", ":", flows[ref$flow[1]]))]
 }
 
-# Matching by itself, of tables that are there, and from the files on. Of a few turns in the process the median: the first
-# also pays for memory that R did not have yet.
+# Time the reading of two captures, and then five turns of matching. The median of the turns is printed, because the first turn
+# includes the time in which R gets memory.
 match_once <- function(ref_path, mon_path) {
   read <- spent_on({
     ref <- read_pcap(ref_path, needed)
@@ -25,7 +25,7 @@ match_once <- function(ref_path, mon_path) {
   turns <- vapply(1:5, \(i) spent_on(rtt <<- rtt_by_flow(ref, mon, flows)), c(wall_s = 0, cpu_s = 0))
   matched <- apply(turns, 1, stats::median)
   names(read) <- paste0("read_", names(read))
-  say(c(packets = nrow(ref) + nrow(mon), samples = nrow(rtt), matched, read, peak_mb = peak_mb()))
+  print_values(c(packets = nrow(ref) + nrow(mon), samples = nrow(rtt), matched, read, peak_mb = peak_mb()))
 }
 
 if (!is.null(option("case"))) {
@@ -37,7 +37,7 @@ times <- as.integer(option("times", "5"))
 packets <- as.numeric(option("packets", "1500000"))
 pairs <- list("1" = generated_captures(packets, 1), "100" = generated_captures(packets, 100))
 lab <- captures_of_lab()
-if (grepl("lab$", lab$made) && !grepl("want", lab$made)) pairs$lab <- lab$paths
+if (grepl("lab$", lab$made)) pairs$lab <- lab$paths
 cases <- unlist(lapply(names(pairs), \(name) stats::setNames(
   list(\() in_child("match", "--ref", pairs[[name]][1], "--mon", pairs[[name]][2]), \() tcptrace_on(pairs[[name]])), paste0(name, c("", " tcptrace")))))
 found <- medians_of_turns(cases, times)

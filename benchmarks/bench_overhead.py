@@ -38,7 +38,7 @@ PATHS = {
     "uml": "path: {rate: 20Mbit, rtt: 4ms, aqm: pfifo, buffer: 100packets}\nsettings: {rwnd: 600KB}",
     "native": "settings: {shaper.rate: {src: 20Mbit, rtr: 20Mbit}}",
 }
-"""The machine's own kernel may lack netem."""
+"""The rate limit of the experiment by kernel: the machine's own kernel may lack netem, which a path needs."""
 EXPERIMENT = """\
 experiment: overhead
 title: Short trials
@@ -74,13 +74,13 @@ def _stats() -> Iterator[tuple[int, int, int]]:
         try:
             words = file.read_text().rpartition(")")[2].split()
         except OSError:
-            continue  # it has just ended
+            continue  # the process has just ended
         yield int(file.parent.name), int(words[1]), sum(map(int, words[11:15]))
 
 
 @dataclass
 class Meter:
-    """Takes the time at each event that begins a phase."""
+    """Adds up the wall and CPU times of each phase of a trial from the events of a campaign."""
 
     first: int
     trials: list[dict[str, Row]] = field(default_factory=list)
@@ -100,11 +100,11 @@ class Meter:
         self._since = now
 
 
-def measured(kernel: str, replicates: int, uml: Path | None) -> list[str]:
+def measure(kernel: str, replicates: int, uml: Path | None) -> list[str]:
     """Run trials on a kernel; return the lines of its table."""
     with tempfile.TemporaryDirectory(prefix="samovar-bench-") as name:
         folder = Path(name)
-        controller = checkout(folder, kernel, replicates, uml)
+        controller = create_project(folder, kernel, replicates, uml)
         controller.connections.lab_up(load_testbed(folder / "hosts" / "lab.yaml"), None, silent)
         try:
             access = lab.read_access(controller.connections.lab_folder("lab"))
@@ -113,7 +113,7 @@ def measured(kernel: str, replicates: int, uml: Path | None) -> list[str]:
             study = controller.project.plan(Request("overhead"))
             resume = controller.project.resume_point(study, new=True)
             summary = controller.run(RunRequest(study, resume), meter.hear)
-            overheads_s = [float(told["overhead_s"]) for told in manifests(summary.folder)]
+            overheads_s = [float(manifest["overhead_s"]) for manifest in manifests(summary.folder)]
         finally:
             lab.down(controller.connections.lab_folder("lab"), silent)
     # The first trial is left out, because it also connects to hosts, takes the first readings of their
@@ -121,8 +121,8 @@ def measured(kernel: str, replicates: int, uml: Path | None) -> list[str]:
     return lines_of(f"{kernel} {access.release}", meter.trials[1:], overheads_s)
 
 
-def checkout(folder: Path, kernel: str, replicates: int, uml: Path | None) -> Controller:
-    """Create a project folder with the recipes and the lab of this checkout, and an experiment."""
+def create_project(folder: Path, kernel: str, replicates: int, uml: Path | None) -> Controller:
+    """Create a project with this repository's recipes and lab, and the experiment of the benchmark."""
     (folder / "templates").symlink_to(ROOT / "templates")
     for place in ("hosts", "experiments"):
         (folder / place).mkdir()
@@ -147,8 +147,8 @@ def lines_of(kernel: str, trials: Sequence[Mapping[str, Row]], overheads_s: Sequ
     beside = [[row for phase, row in trial.items() if phase not in NOT_OVERHEAD] for trial in trials]
     rows["all but traffic"] = [_sum(found) for found in beside]
     lines = [f"| {kernel} | {phase} | {' | '.join(_medians(found))} |" for phase, found in rows.items()]
-    told = f"{median(overheads_s):.2f} ({min(overheads_s):.2f} to {max(overheads_s):.2f})"
-    return [*lines, f"| {kernel} | by the manifests | {told} | | |"]
+    overhead = f"{median(overheads_s):.2f} ({min(overheads_s):.2f} to {max(overheads_s):.2f})"
+    return [*lines, f"| {kernel} | by the manifests | {overhead} | | |"]
 
 
 def _sum(rows: Iterable[Row]) -> Row:
@@ -165,31 +165,33 @@ def _folder(name: str) -> Path:
 
 
 def main() -> None:
-    """Print the table, and append it to a file."""
+    """Run the benchmark, print the table and, with --append, append it to a file."""
     parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
     parser.add_argument("--kernels", default="uml,native")
     parser.add_argument("--replicates", type=int, default=4, help="of two treatments of 2 s")
     parser.add_argument(
-        "--uml", type=_folder, help="of another user-mode kernel, as make lab-kernel makes it"
+        "--uml", type=_folder, help="folder of another user-mode kernel, made by make lab-kernel"
     )
     parser.add_argument("--append", type=Path)
-    given = parser.parse_args()
+    options = parser.parse_args()
     machine = f"Python {platform.python_version()} on {platform.machine()}, {os.cpu_count()} processors"
     head = [
         f"## A trial's overhead, {time.strftime('%Y-%m-%d')}, {machine}, load {os.getloadavg()[0]:.1f}",
         "",
-        f"Medians of {2 * given.replicates - 1} trials of 2 s: 3 hosts, a flow, 2 captures, 2 samplers.",
+        f"Medians of {2 * options.replicates - 1} trials of 2 s: 3 hosts, a flow, 2 captures, 2 samplers.",
         "",
         "| kernel | phase | wall (s) | CPU of the lab (s) | CPU of the controller (s) |",
         "|---|---|---|---|---|",
     ]
     rows = [
-        line for kernel in given.kernels.split(",") for line in measured(kernel, given.replicates, given.uml)
+        line
+        for kernel in options.kernels.split(",")
+        for line in measure(kernel, options.replicates, options.uml)
     ]
     text = "\n".join([*head, *rows]) + "\n"
     print(text)
-    if given.append:
-        with given.append.open("a") as results:
+    if options.append:
+        with options.append.open("a") as results:
             results.write(f"\n{text}")
 
 

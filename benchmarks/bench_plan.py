@@ -4,7 +4,7 @@ Run by `make bench`. Each case runs in a process of its own, so that its peak me
 
     python benchmarks/bench_plan.py [--append benchmarks/results.md]
 
-The naive script does what any script would do: it uses itertools.product, makes a dictionary for each trial
+The naive script only enumerates trials: it uses itertools.product, makes a dictionary for each trial
 with the SHA-256 of its JSON as id, and shuffles each block once. It resolves nothing: no hosts,
 addresses, ports, deadlines or formulas.
 """
@@ -62,7 +62,7 @@ captures: [{at: sender}, {at: receiver, snaplen: 128}]
 loggers: [{logger: siftr, at: sender}, {logger: queue, at: router, interval: 5ms}]
 exclude: [{txd: "80"}]
 """
-"""FreeBSD hosts, linked levels, formulas, a congestion control of a flow, an exclusion, expectations."""
+"""A study with FreeBSD hosts, formulas and an exclusion; study_of() adds linked levels and expectations."""
 
 
 def study_of(replicates: int) -> str:
@@ -89,13 +89,13 @@ def study_of(replicates: int) -> str:
     return STUDY_HEAD + "".join(f"{key}: {json.dumps(value)}\n" for key, value in made.items())
 
 
-def crossed(sizes: tuple[int, ...], replicates: int) -> str:
-    """Return an experiment that crosses all factors; `sizes` has the number of levels of each."""
+def crossed_experiment(sizes: tuple[int, ...], replicates: int) -> str:
+    """Return an experiment that crosses all factors; `sizes` has the number of levels of each factor."""
     return f"{HEAD}replicates: {replicates}\nfactors: {json.dumps(levels_of(sizes))}\n"
 
 
 def levels_of(sizes: tuple[int, ...]) -> dict[str, list[str]]:
-    """Return the factors of the benchmark's experiment; `sizes` has the number of levels of each."""
+    """Return the factors of the benchmark's experiment; `sizes` has the number of levels of each factor."""
     cc, rwnd, mtu, rate, rtt, buffer = sizes
     return {
         "cc": CCS[:cc],
@@ -107,8 +107,8 @@ def levels_of(sizes: tuple[int, ...]) -> dict[str, list[str]]:
     }
 
 
-def ours(sizes: tuple[int, ...], replicates: int) -> Mapping[str, float]:
-    """Plan, write and read back; the YAML is read before the clock starts."""
+def plan_with_samovar(sizes: tuple[int, ...], replicates: int) -> Mapping[str, float]:
+    """Time samovar: make a plan, write it and read it back. The YAML is read before the clock starts."""
     from samovar.experiment import Experiment, load_testbed, resolve_experiment
     from samovar.experiment.layers.merge import merge_layers
     from samovar.experiment.yaml_tree import parse_yaml
@@ -116,7 +116,9 @@ def ours(sizes: tuple[int, ...], replicates: int) -> Mapping[str, float]:
     from samovar.recipes import Catalogue
 
     study = (sizes, replicates) == SHAPES[STUDY]
-    tree, _ = parse_yaml(study_of(replicates) if study else crossed(sizes, replicates), "bench.yaml")
+    tree, _ = parse_yaml(
+        study_of(replicates) if study else crossed_experiment(sizes, replicates), "bench.yaml"
+    )
     whole = merge_layers([tree], [])
     experiment = Experiment.model_validate(whole).with_tree(whole)
     testbed = load_testbed(ROOT / "hosts" / ("example-freebsd.yaml" if study else "lab.yaml"))
@@ -141,8 +143,8 @@ def ours(sizes: tuple[int, ...], replicates: int) -> Mapping[str, float]:
     }
 
 
-def naive(sizes: tuple[int, ...], replicates: int) -> Mapping[str, float]:
-    """Make the trials as a plain script would: a dictionary and a hash of its JSON for each."""
+def enumerate_trials(sizes: tuple[int, ...], replicates: int) -> Mapping[str, float]:
+    """Time a plain script that makes a dictionary, and a hash of its JSON, for each trial."""
     factors = levels_of(sizes)
 
     def make() -> list[dict[str, object]]:
@@ -163,7 +165,7 @@ def naive(sizes: tuple[int, ...], replicates: int) -> Mapping[str, float]:
 
 
 def clocked(work: Callable[[], T]) -> tuple[T, dict[str, float]]:
-    """Return what the work returns, its wall time and its CPU time, in seconds."""
+    """Call a function; return its result, and its wall and CPU time in seconds."""
     wall_s, cpu_s = time.perf_counter(), time.process_time()
     found = work()
     return found, {"wall_s": time.perf_counter() - wall_s, "cpu_s": time.process_time() - cpu_s}
@@ -174,7 +176,7 @@ def peak() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6
 
 
-MAKERS = {"samovar": ours, "naive": naive}
+MAKERS = {"samovar": plan_with_samovar, "naive": enumerate_trials}
 
 
 def in_process(maker: str, shape: str) -> Mapping[str, float]:
@@ -204,13 +206,13 @@ def timed(found: Mapping[str, float]) -> str:
 
 
 def main() -> None:
-    """Run every case, print the table and, if asked, append it to a file."""
+    """Run every case, print the table and, with --append, append it to a file."""
     parser = argparse.ArgumentParser(description="Plan 10,000 and 100,000 trials.")
     parser.add_argument("--append", type=Path, help="Markdown file that the results are added to")
     parser.add_argument("--one", nargs=2, metavar=("MAKER", "SHAPE"), help="one case, in this process")
-    asked = parser.parse_args()
-    if asked.one:
-        maker, shape = asked.one
+    options = parser.parse_args()
+    if options.one:
+        maker, shape = options.one
         print(json.dumps(MAKERS[maker](*SHAPES[shape])))
         return
     table = [HEADINGS, "|".join(["", *(["---"] * (HEADINGS.count("|") - 1)), ""])]
@@ -219,8 +221,8 @@ def main() -> None:
     heading = f"## Planning, {time.strftime('%Y-%m-%d')}, {python}, {cpus()}"
     text = "\n".join([heading, "", NAIVE, "", *table, ""])
     print(text)
-    if asked.append:
-        with asked.append.open("a", encoding="utf-8") as file:
+    if options.append:
+        with options.append.open("a", encoding="utf-8") as file:
             file.write(f"\n{text}")
 
 

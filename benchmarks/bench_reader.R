@@ -2,12 +2,12 @@
 #
 #   Rscript benchmarks/bench_reader.R [--append FILE] [--times N] [--path CAPTURE]
 #
-# R's start does not count. On a busy machine the wall clock measures the others too: processor time is told beside it.
+# The start of R is not measured. CPU time is printed as well, because wall time on a busy machine depends on other programs.
 
 suppressMessages(library(samovar))
 source(file.path(dirname(sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))), "shared.R"))
 
-# The columns that rates need, and those that matching needs.
+# The columns for rates, and the columns for matching.
 few <- c("t_ns", "flow", "id", "ip_bytes")
 matching <- c("t_ns", "flow", "id", "proto", "src", "dst", "sport", "dport", "payload_bytes")
 
@@ -16,7 +16,7 @@ read_once <- function(path, columns) {
   columns <- sub("-one-thread$", "", columns)
   wanted <- switch(columns, few = few, matching = matching, columns)
   spent <- spent_on(table <- read_pcap(path, wanted))
-  say(c(packets = nrow(table), flows = nlevels(table$flow), spent, peak_mb = peak_mb()))
+  print_values(c(packets = nrow(table), flows = nlevels(table$flow), spent, peak_mb = peak_mb()))
 }
 
 if (!is.null(option("case"))) {
@@ -42,7 +42,7 @@ report(c(
   heading("Reading a capture"), "",
   sprintf("%s packets of %d flows, %.0f MB, made %s; medians of %d turns.", with_commas(packets), as.integer(found$usual[["flows"]]), file.size(path) / 1e6, capture$made, times), "",
   "| read by | wall (s) | CPU (s) | M packets/s | tcptrace = 1, wall | tcptrace = 1, CPU | peak (MB) |", "|---|---|---|---|---|---|---|",
-  row("read_pcap(), usual columns", found$usual), row(paste("the same, R started without", roomy), found[["usual-heap"]]),
+  row("read_pcap(), usual columns", found$usual), row(paste("the same, R started without", heap_option), found[["usual-heap"]]),
   row("the same, one thread", found[["usual-one-thread"]]), row("read_pcap(), t_ns, flow, id, ip_bytes", found$few),
   row("the same, one thread", found[["few-one-thread"]]), row("read_pcap(), columns of matching", found$matching),
   row("the same, one thread", found[["matching-one-thread"]]), row("read_pcap(), all columns", found$all), row("tcptrace -n -l", base)

@@ -4,7 +4,7 @@ suppressPackageStartupMessages(library(samovar))
 records <- 1e6L
 arguments <- commandArgs(TRUE)
 
-# Records of a real log of FreeBSD 14.0, again and again, 100 us apart.
+# Write a log that repeats the records of a real log of FreeBSD 14.0, 100 us apart, and return its path.
 made_log <- function() {
   connection <- gzfile("analysis/tests/testthat/data/siftr-14.0-cdg-cut.log.gz")
   on.exit(close(connection))

@@ -31,7 +31,7 @@ measure_once <- function(ref_path, mon_path) {
   delay <- one_way_delay(ref, mon, as.character(loss$flow[1]), no_offset(ref))
   done("delay_s")
   stopifnot(nrow(rate) > 0, nrow(rtt) > 0, loss$sent_packets[1] > 0, nrow(delay) > 0)
-  say(c(packets = nrow(ref) + nrow(mon), steps, wall_s = sum(steps), cpu_s = sum(proc.time()[1:2]) - cpu, peak_mb = peak_mb()))
+  print_values(c(packets = nrow(ref) + nrow(mon), steps, wall_s = sum(steps), cpu_s = sum(proc.time()[1:2]) - cpu, peak_mb = peak_mb()))
 }
 
 if (!is.null(option("case"))) {

@@ -1,8 +1,8 @@
-"""Two captures of one bulk transfer through the lab, at its sender and at its receiver, for the benchmarks.
+"""Make two captures of a bulk transfer through the lab for the benchmarks, at the sender and at the receiver.
 
     python benchmarks/lab_captures.py
 
-They are kept in .stamps/bench, which git ignores, and made once: remove the folder for new ones. The lab uses
+The captures are stored in .stamps/bench, which git ignores; remove this folder for new ones. The lab uses
 the machine's own kernel, which is the fastest, and its path has no rate limit. If no such
 lab is possible, the folder has no captures and the benchmarks read what make_capture.R writes.
 """
@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-KEPT = ROOT / ".stamps" / "bench"
+CAPTURES = ROOT / ".stamps" / "bench"
 ENDS = {"src": "sender.pcap", "dst": "receiver.pcap"}
 LEAST_PACKETS = 1_400_000
 LEAST_BYTES = LEAST_PACKETS * (16 + 96)
-"""No record is longer than its header and what is kept of a frame: so large a file holds that many."""
-PATIENCE_S = 900
+"""Size of LEAST_PACKETS records, each with a header of 16 bytes and at most 96 bytes of a frame."""
+TIMEOUT_S = 900
 EXPERIMENT = """
 experiment: captures
 title: Bulk TCP for the benchmarks
@@ -35,8 +35,8 @@ factors: {cc: [cubic]}
 """
 
 
-def lay_out(folder: Path) -> None:
-    """Create a second checkout in `folder`; its lab uses the machine's own kernel, which is the fastest."""
+def create_project(folder: Path) -> None:
+    """Create a project in `folder`, whose lab uses the machine's own kernel."""
     shutil.rmtree(folder, ignore_errors=True)
     (folder / "hosts").mkdir(parents=True)
     (folder / "experiments").mkdir()
@@ -45,7 +45,7 @@ def lay_out(folder: Path) -> None:
     bed = (ROOT / "hosts" / "lab.yaml").read_text().replace("kernel: auto", "kernel: native")
     (folder / "hosts" / "lab.yaml").write_text(bed)
     (folder / "experiments" / "captures.yaml").write_text(EXPERIMENT)
-    # How fast the transfer was does not matter here, only that it was captured.
+    # The captures are used at any speed of the transfer, so the limits of the verdict are wide.
     (folder / "config.yaml").write_text("retries: 0\nverdict: {cpu: 100%, late: 60s, rate: 5%}\n")
 
 
@@ -58,19 +58,19 @@ def samovar(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         text=True,
         capture_output=True,
         stdin=subprocess.DEVNULL,
-        timeout=PATIENCE_S,
+        timeout=TIMEOUT_S,
         check=False,
     )
 
 
-def keep(folder: Path) -> bool:
+def store_captures(folder: Path) -> bool:
     """Move the trial's captures to the benchmarks' folder; return whether all exist and are large enough."""
     for manifest in (folder / "results" / "captures" / "latest" / "trials").glob("*/manifest.json"):
         found = captures_of(manifest)
         if set(found) == set(ENDS):
             for host, path in found.items():
-                unpack(path, KEPT / ENDS[host])
-    made = [KEPT / name for name in ENDS.values()]
+                unpack(path, CAPTURES / ENDS[host])
+    made = [CAPTURES / name for name in ENDS.values()]
     if all(path.exists() and path.stat().st_size >= LEAST_BYTES for path in made):
         return True
     for path in made:
@@ -96,24 +96,24 @@ def unpack(path: Path, to: Path) -> None:
 
 def make() -> str:
     """Make the captures; return a message with the result."""
-    folder = KEPT / "lab"
-    lay_out(folder)
+    folder = CAPTURES / "lab"
+    create_project(folder)
     try:
         done = samovar(folder, "run", "captures")
     except subprocess.TimeoutExpired:
-        return f"no captures from the lab within {PATIENCE_S} s, the benchmarks make their own"
+        return f"no captures from the lab within {TIMEOUT_S} s, the benchmarks make their own"
     finally:
         samovar(folder, "lab", "down", "--testbed", "lab")
-    made = keep(folder)
-    if made:
+    complete = store_captures(folder)
+    if complete:
         shutil.rmtree(folder)
-        return f"made {KEPT}"
-    said = (done.stdout + done.stderr).strip()[-500:]
-    return f"no captures from the lab, the benchmarks make their own: {said}"
+        return f"made {CAPTURES}"
+    output = (done.stdout + done.stderr).strip()[-500:]
+    return f"no captures from the lab, the benchmarks make their own: {output}"
 
 
 if __name__ == "__main__":
-    if all((KEPT / name).exists() for name in ENDS.values()):
-        print(f"{KEPT} is there")
+    if all((CAPTURES / name).exists() for name in ENDS.values()):
+        print(f"{CAPTURES} already has both captures")
     else:
         print(make())

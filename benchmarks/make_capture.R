@@ -1,6 +1,6 @@
 # A capture of bulk TCP flows, made without a network: each data segment is followed by its acknowledgement after the
 # round-trip time; headers, time stamps option and lengths are as on a path with an MTU of 1500 bytes.
-# Seen at the sender or, some delay away, at the receiver, which lacks one segment in a thousand.
+# The capture is made at the sender or, with other times and without one segment in a thousand, at the receiver.
 # The same arguments give the same bytes.
 
 bytes_of <- function(x, width) {
@@ -10,7 +10,7 @@ bytes_of <- function(x, width) {
 
 little <- function(x) bytes_of(x, 4L)[, 4:1, drop = FALSE]
 
-# Columns of one direction: when, which flow, and the numbers that its headers carry.
+# A table of packets in both directions: time, flow, and the values of the header fields.
 bulk_packets <- function(packets, flows, at_receiver, gap_ns = 24000, rtt_ns = 2e7, mss_bytes = 1448) {
   segments <- packets %/% 2
   number <- seq_len(segments) - 1
@@ -62,7 +62,7 @@ write_bulk_capture <- function(path, packets, flows, at_receiver = FALSE, at_onc
   invisible(nrow(table))
 }
 
-# Records in a row, each followed by as many zeros as were captured of its payload.
+# Join records, each followed by zeros as the captured part of its payload.
 with_spare <- function(heads, spare) {
   widest <- max(spare)
   wide <- t(cbind(heads, matrix(as.raw(0), nrow(heads), widest)))

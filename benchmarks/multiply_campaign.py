@@ -28,7 +28,7 @@ from samovar.campaign.journal import JOURNAL
 from samovar.campaign.journal.journal_file import Entry, journal_bytes
 
 Row = tuple[str, int, int, int]
-"""A trial as it stands in plan.json: id, treatment, replicate, block."""
+"""A trial's row in plan.json: id, treatment, replicate, block."""
 
 
 def multiply(source: Path, target: Path, trials: int) -> None:
@@ -83,8 +83,8 @@ def _copy_trial(source: Path, target: Path, row: Row) -> Iterator[Entry]:
     yield Entry(began_s, "trial-started", {"id": id_, "attempt": 1})
     for phase in manifest["phases"]:
         yield Entry(ended_s, "phase", {"id": id_, **phase})
-    told = {key: manifest[key] for key in ("outcome", "verdict", "reasons", "overhead_s")}
-    yield Entry(ended_s, "trial-finished", {"id": id_, **told, **sums_digest(place)})
+    result = {key: manifest[key] for key in ("outcome", "verdict", "reasons", "overhead_s")}
+    yield Entry(ended_s, "trial-finished", {"id": id_, **result, **sums_digest(place)})
 
 
 def _link(source: str, target: str) -> None:
@@ -95,7 +95,7 @@ def _link(source: str, target: str) -> None:
 
 
 def main() -> None:
-    """Take the arguments of the command line."""
+    """Multiply the campaign that the arguments of the command line name."""
     if len(sys.argv) != 4:
         raise SystemExit(__doc__)
     multiply(Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]))

@@ -1,11 +1,11 @@
 # Functions shared by the benchmarks of the R package: run a case in its own process, run tcptrace, write rows of results.
 
 this_file <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
-given <- commandArgs(trailingOnly = TRUE)
+arguments <- commandArgs(trailingOnly = TRUE)
 
 option <- function(name, otherwise = NULL) {
-  at <- match(paste0("--", name), given)
-  if (is.na(at)) otherwise else given[at + 1]
+  at <- match(paste0("--", name), arguments)
+  if (is.na(at)) otherwise else arguments[at + 1]
 }
 
 peak_mb <- function() {
@@ -13,13 +13,13 @@ peak_mb <- function() {
   as.numeric(gsub("\\D", "", peak_kb)) / 1024
 }
 
-# A host takes memory that a virtual machine does not use back within seconds, and needs 2 to 4 s per GB to provide it again, ten times as long as the
+# The host of a virtual machine takes back unused memory within seconds, and needs 2 to 4 s per GB to provide it again, ten times as long as the
 # kernel needs to clear it. A program that uses and frees memory right before a measurement keeps this out of the results.
 provide_memory <- function() {
   system2("dd", c("if=/dev/zero", "of=/dev/null", "bs=800M", "count=1", "status=none"), env = "GLIBC_TUNABLES=glibc.malloc.hugetlb=1")
 }
 
-# Seconds by the wall and of the processor; R cleans up before, so that what a case leaves is not the next one's cost.
+# Return the wall and CPU time of code in seconds. The garbage of the case before is collected first, so that it does not count.
 spent_on <- function(code) {
   provide_memory()
   invisible(gc())
@@ -27,16 +27,16 @@ spent_on <- function(code) {
   c(wall_s = spent[["elapsed"]], cpu_s = sum(spent[c("user.self", "sys.self")]))
 }
 
-say <- function(values) cat(paste(names(values), signif(values, 8), sep = "="), "\n")
+print_values <- function(values) cat(paste(names(values), signif(values, 8), sep = "="), "\n")
 
-# As samovar/analyse.py starts R.
-roomy <- "--min-vsize=512M"
+# The option with which samovar/analyse.py starts R.
+heap_option <- "--min-vsize=512M"
 
-# The numbers that this file says in a process of its own.
-in_child <- function(case, ..., heap = roomy) {
-  said <- system2("Rscript", c(heap, this_file, "--case", case, ...), stdout = TRUE)
-  if (!is.null(attr(said, "status"))) stop("the case ", case, " failed")
-  parts <- strsplit(strsplit(trimws(said[length(said)]), " +")[[1]], "=")
+# Run a case of this benchmark in a new R process, and return the values that the case prints.
+in_child <- function(case, ..., heap = heap_option) {
+  output <- system2("Rscript", c(heap, this_file, "--case", case, ...), stdout = TRUE)
+  if (!is.null(attr(output, "status"))) stop("the case ", case, " failed")
+  parts <- strsplit(strsplit(trimws(output[length(output)]), " +")[[1]], "=")
   stats::setNames(as.numeric(vapply(parts, `[`, "", 2)), vapply(parts, `[`, "", 1))
 }
 
@@ -46,7 +46,7 @@ tcptrace_on <- function(paths) {
   c(wall_s = spent[["elapsed"]], cpu_s = sum(spent[c("user.child", "sys.child")]))
 }
 
-# Each case in turn, `times` times, so that what else the machine does falls on all of them; medians.
+# Run all cases in turn, `times` times, so that other programs disturb all cases equally; return the medians of each case.
 medians_of_turns <- function(cases, times) {
   runs <- lapply(seq_len(times), \(i) lapply(cases, \(case) case()))
   lapply(stats::setNames(nm = names(cases)), \(name) apply(do.call(rbind, lapply(runs, `[[`, name)), 2, stats::median))
@@ -64,11 +64,11 @@ report <- function(text) {
   if (!is.null(option("append"))) cat("", text, file = option("append"), sep = "\n", append = TRUE)
 }
 
-# Two captures of one path: made by the lab where lab_captures.py left them, else by make_capture.R.
+# Return the paths of the captures that lab_captures.py made in the lab, or of generated captures if there are none.
 captures_of_lab <- function() {
   paths <- file.path(".stamps/bench", c("sender.pcap", "receiver.pcap"))
   if (all(file.exists(paths))) list(paths = paths, made = "by iperf3 in the lab")
-  else list(paths = generated_captures(1.5e6, 1), made = "by make_capture.R, for want of a lab")
+  else list(paths = generated_captures(1.5e6, 1), made = "by make_capture.R")
 }
 
 generated_captures <- function(packets, flows) {

@@ -51,20 +51,20 @@ def add(folder: Path, name: str) -> None:
     texts = read("pdftotext", "-layout", str(pdf), "-").split("\f")[:-1]
     by_figures = sorted(range(1, len(texts)), key=lambda page: (-len(FIGURE.findall(texts[page])), page))
     pages = [0, *sorted(by_figures[: PAGES - 1])]
-    with TemporaryDirectory() as drawn:
+    with TemporaryDirectory() as folder_of_pages:
         for page in pages:
             at = ["-f", str(page + 1), "-l", str(page + 1)]
-            read("pdftoppm", "-r", "110", "-png", "-singlefile", *at, str(pdf), f"{drawn}/{page}")
+            read("pdftoppm", "-r", "110", "-png", "-singlefile", *at, str(pdf), f"{folder_of_pages}/{page}")
         images = ", ".join(
             f'box(stroke: 0.5pt + luma(160), image("{page}.png", width: 6cm))' for page in pages
         )
-        source = Path(drawn, "pages.typ")
+        source = Path(folder_of_pages, "pages.typ")
         source.write_text(
             "#set page(width: auto, height: auto, margin: 2mm)\n"
             f"#grid(columns: {len(pages)}, gutter: 3mm, {images})\n"
         )
         inches = (6 * len(pages) + 0.3 * (len(pages) - 1) + 0.4) / 2.54
-        picture = typst.compile(source, root=Path(drawn), format="png", ppi=PIXELS_WIDE / inches)
+        picture = typst.compile(source, root=Path(folder_of_pages), format="png", ppi=PIXELS_WIDE / inches)
         (GALLERY / f"{name}.png").write_bytes(picture)
     shutil.copyfile(pdf, GALLERY / pdf.name)
     lines = json.loads((folder / "scorecard.json").read_text())
