@@ -1,4 +1,4 @@
-"""Experiments read without checks of names, recipes and testbed, and with one of their profiles."""
+"""Read experiments, with or without a profile, but without checks of names, recipes and testbed."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from samovar.experiment.yaml_tree import read_yaml
 
 
 def read_experiment(path: Path, profile: str = "") -> Experiment:
-    """Return an experiment without its testbed; raises DefinitionError."""
+    """Read an experiment, with a profile if one is named; raises DefinitionError."""
     tree, problems = read_yaml(path)
     merged = merge_reused(tree, path, problems).tree
     layers = [merged, read_profiles(merged, problems)[profile]] if profile else [merged]
@@ -21,6 +21,6 @@ def read_experiment(path: Path, profile: str = "") -> Experiment:
 
 
 def apply_profile(experiment: Experiment, name: str) -> Experiment:
-    """Return an experiment with a profile applied; raises DefinitionError."""
+    """Read the file of an experiment again with a profile; raises DefinitionError."""
     assert experiment.tree is not None
     return read_experiment(Path(experiment.tree.position.file), name)

@@ -1,4 +1,4 @@
-"""Small plans as values, for tests of what is made from them."""
+"""Build small plans for tests, without reading an experiment."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.unit.trials import RESOLVED
 
 
 def trial(label: str, replicate: int = 1, resolved: Resolved = RESOLVED, part: str = "main") -> Trial:
-    """Make a trial of one factor, `cc`; its id tells its duration, as a hash would tell all of it."""
+    """Make a trial with one factor, `cc`; its id ends with its duration in place of a hash."""
     id_ = f"{label}-r{replicate}-{resolved.duration_s:g}"
     return Trial(
         id=id_, part=part, treatment={"cc": label}, replicate=replicate, block=replicate, source=resolved
@@ -20,12 +20,12 @@ def trial(label: str, replicate: int = 1, resolved: Resolved = RESOLVED, part: s
 
 
 def lasting(duration_s: float) -> Resolved:
-    """Return what trials come to, with another duration."""
+    """Return the resolved values of a trial with another duration."""
     return RESOLVED.model_copy(update={"duration_s": duration_s})
 
 
 def values_of(resolved: Resolved) -> dict[str, Any]:
-    """Return the values of a trial's components, by name."""
+    """Return the resolved values of a trial by the name of the component to which they belong."""
     run = RunPlan(
         mtu_bytes=resolved.mtu_bytes,
         duration_s=resolved.duration_s,
@@ -43,7 +43,7 @@ def values_of(resolved: Resolved) -> dict[str, Any]:
 
 
 def shared_trials(trials: Iterable[Trial]) -> Trials:
-    """Make the trials of a plan from single ones; treatments differ in their levels or values."""
+    """Combine trials into the trials of a plan; trials with equal levels and values share a treatment."""
     trials = list(trials)
     components, parts = Components(), list[Treatments]()
     treatment_of: dict[str, int] = {}
@@ -76,7 +76,7 @@ def shared_trials(trials: Iterable[Trial]) -> Trials:
 
 
 def plan_of(trials: Iterable[Trial], **values: object) -> Plan:
-    """Make a plan of trials of one part."""
+    """Make a plan of trials of one part; `values` replace other fields of the plan."""
     trials = tuple(trials)
     labels = tuple(dict.fromkeys(one.treatment["cc"] for one in trials))
     replicates = max((one.replicate for one in trials), default=1)

@@ -1,4 +1,4 @@
-"""Studies to plan in tests, and a way to plan each of their treatments alone."""
+"""Write, read and plan experiments in tests, and plan each treatment separately."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ duration: 30s
 
 
 def experiment_of(text: str) -> Experiment:
-    """Read an experiment without its recipes and testbed."""
+    """Read the text of an experiment without checks of its recipes and testbed."""
     tree, mistakes = parse_yaml(text, "study.yaml")
     problems = list(mistakes)
     whole = merge_layers([tree], problems)
@@ -45,12 +45,12 @@ def planned(text: str, testbed: Testbed = LAB, catalogue: Catalogue = CATALOGUE)
 
 
 def study(more: str, traffic: str = BULK) -> str:
-    """Write an experiment: the head above, the traffic, and more."""
+    """Return the text of an experiment: HEAD, the traffic and more keys."""
     return HEAD + traffic + more
 
 
 def treatments_alone(experiment: Experiment, testbed: Testbed) -> Iterator[tuple[str, Resolved]]:
-    """Yield the id and value of every trial, each treatment planned alone, in the order of the file."""
+    """Yield the id and resolved values of each trial in the order of the file; plan each treatment separately."""
     for name, part in experiment.parts.items():
         settings = resolve_settings(experiment, name, testbed)
         factors, rows = matrix_of(name, part)

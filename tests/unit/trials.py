@@ -1,4 +1,4 @@
-"""One trial as a value, for tests of what is made from it."""
+"""A sample trial with its resolved values, for tests of scripts and verdicts."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from samovar.plan import (
 def host(
     role: str, interfaces: tuple[str, ...], cc: str | None = None, rwnd_bytes: int | None = None
 ) -> HostPlan:
-    """Plan one Linux host with an MTU of 600 bytes."""
+    """Return the plan of a Linux host with an MTU of 600 bytes."""
     return HostPlan(
         os="linux", role=role, cc=cc, rwnd_bytes=rwnd_bytes, mtu_bytes=600, txd=None, interfaces=interfaces
     )
 
 
 def flow(label: str = "bulk", generator: str = "iperf3", start_s: float = 0.0) -> FlowPlan:
-    """Plan one flow from src to dst."""
+    """Return the plan of a flow from src to dst."""
     return FlowPlan(
         label=label,
         generator=generator,

@@ -16,7 +16,7 @@ from samovar.hosts.fact_parsers import (
     parse_tools,
 )
 from samovar.hosts.facts import DEFAULT_PROGRAMS, DEFAULT_QDISCS, facts_of, parse_facts, script_of
-from tests.unit.recipes.freebsd_sample import CATALOGUE, RELEASES, replay, told
+from tests.unit.recipes.freebsd_sample import CATALOGUE, RELEASES, recorded_output, replay
 
 CC = "sysctl -n net.inet.tcp.cc.available"
 
@@ -33,12 +33,12 @@ CC = "sysctl -n net.inet.tcp.cc.available"
 def test_congestion_controls_are_parsed_from_a_comma_list_and_from_a_table(
     release: str, turn: int, names: str
 ) -> None:
-    assert parse_cc_available(told(release, CC, turn)) == tuple(names.split())
+    assert parse_cc_available(recorded_output(release, CC, turn)) == tuple(names.split())
 
 
 def test_a_loadable_congestion_control_is_offered() -> None:
     command = facts_command("cc_offered")
-    done = replay(command.replace("/boot/kernel", "/nonexistent"), {CC: told("14.0", CC)})
+    done = replay(command.replace("/boot/kernel", "/nonexistent"), {CC: recorded_output("14.0", CC)})
     assert (parse_cc_available(done.stdout), done.stderr) == (("cubic",), "")
 
 
@@ -52,7 +52,7 @@ def facts_command(name: str, system: str = "freebsd") -> str:
 def test_interfaces_have_the_mtu_addresses_and_offloads_of_ifconfig(
     release: str, offloads: tuple[str, ...]
 ) -> None:
-    assert parse_ifconfig(told(release, "ifconfig")) == (
+    assert parse_ifconfig(recorded_output(release, "ifconfig")) == (
         Interface("em0", 1500, ("10.0.2.15/24",), offloads),
         Interface("em1", 1500, ("172.16.10.2/24",), offloads),
         Interface("lo0", 16384, ("127.0.0.1/8", "::1/128", "fe80::1/64")),
@@ -61,6 +61,8 @@ def test_interfaces_have_the_mtu_addresses_and_offloads_of_ifconfig(
 
 def test_interfaces_with_rings_are_those_whose_driver_reports_its_descriptors() -> None:
     assert parse_dmesg_rings(told("13.2", "dmesg")) == ("em0", "em1")
+def test_rings_are_those_of_drivers_that_report_their_descriptors() -> None:
+    assert parse_dmesg_rings(recorded_output("13.2", "dmesg")) == ("em0", "em1")
     assert parse_dmesg_rings("vtnet0: <VirtIO Networking Adapter> on virtio_pci1\n") == ()
 
 
@@ -74,7 +76,7 @@ def test_before_iflib_interfaces_with_rings_are_those_whose_driver_has_a_tunable
     ("release", "name"), [("13.2", "FreeBSD 13.2-RELEASE"), ("14.0", "FreeBSD 14.0-STABLE")]
 )
 def test_the_system_is_named_by_os_release(release: str, name: str) -> None:
-    assert FORMATS["os-release"](told(release, "cat /etc/os-release")) == name
+    assert FORMATS["os-release"](recorded_output(release, "cat /etc/os-release")) == name
 
 
 def test_a_system_without_os_release_is_named_by_uname() -> None:
@@ -92,6 +94,13 @@ def test_the_version_of_tcpdump_is_parsed_from_its_standard_error() -> None:
 
 def test_the_free_space_of_the_disk_is_parsed_from_the_kilobytes_that_df_prints() -> None:
     heading = told("13.2", "df -h").splitlines()[0]
+def test_tcpdump_prints_its_version_on_standard_error() -> None:
+    first = recorded_output("13.2", "tcpdump --version", 0, "stderr").splitlines()[0]
+    assert parse_tools(f"tcpdump {first}\ngzip \n") == {"tcpdump": "4.9.3", "gzip": ""}
+
+
+def test_the_disk_s_free_space_is_what_df_prints_in_kilobytes() -> None:
+    heading = recorded_output("13.2", "df -h").splitlines()[0]
     assert heading.split()[:4] == ["Filesystem", "Size", "Used", "Avail"]
     text = "Filesystem 1024-blocks  Used  Avail Capacity  Mounted on\ntmpfs          439296    8 439288     0%    /tmp\n"
     assert FORMATS["df"](text) == 439288 * 1024
@@ -99,7 +108,7 @@ def test_the_free_space_of_the_disk_is_parsed_from_the_kilobytes_that_df_prints(
 
 def test_parameters_of_loaded_congestion_controls_are_their_sysctls() -> None:
     names = "\n".join(
-        line.partition(":")[0] for line in told("13.2", "sysctl net.inet.tcp.cc", 1).splitlines()
+        line.partition(":")[0] for line in recorded_output("13.2", "sysctl net.inet.tcp.cc", 1).splitlines()
     )
     found = parse_cc_parameters(names)
     assert set(found) == {"dctcp", "htcp", "chd", "hd", "vegas", "cdg", "newreno"}
@@ -144,10 +153,14 @@ def test_the_aqms_of_dummynet_depend_on_the_release(osreldate: str, aqms: set[st
 @pytest.mark.parametrize("release", ["13.2", "14.0"])
 def test_siftr_is_offered_if_its_module_is_a_file_that_is_not_loaded(release: str, tmp_path: Path) -> None:
     files = {
-        name.removesuffix(".ko") for name in told(release, "ls /boot/kernel").split() if name.endswith(".ko")
+        name.removesuffix(".ko")
+        for name in recorded_output(release, "ls /boot/kernel").split()
+        if name.endswith(".ko")
     }
     assert told(release, "kldstat -q -m siftr; echo rc=$?") == "rc=1\n"
     found = features_of_host("1302001", {"cubic"}, files, DEFAULT_QDISCS, tmp_path)
+    assert recorded_output(release, "kldstat -q -m siftr; echo rc=$?") == "rc=1\n"
+    found = offered("1302001", {"cubic"}, files, DEFAULT_QDISCS, tmp_path)
     assert found >= {"siftr", "ipfw", "dummynet"}
     assert not found & {"cake", "tbf", "netem"}
 

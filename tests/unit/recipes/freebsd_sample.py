@@ -1,4 +1,4 @@
-"""Values for FreeBSD's recipes in tests, and the output of real FreeBSD hosts."""
+"""Sample values for FreeBSD's recipes, and recorded output of real FreeBSD hosts, for tests."""
 
 from __future__ import annotations
 
@@ -104,6 +104,7 @@ WAS: Mapping[str, Mapping[str, str]] = {
         "net.inet.ip.dummynet.pipe_byte_limit": "1048576",
     },
 }
+"""The state `was` that each setting recipe restores."""
 VALUES: Mapping[str, Mapping[str, object]] = {
     "offloads": {},
     "mtu": {"mtu_bytes": 600},
@@ -118,10 +119,11 @@ VALUES: Mapping[str, Mapping[str, object]] = {
     "wlan": {"rate": "5.5Mbit"},
     "bpf": {"buffer_kib": 16384},
 }
+"""The parameters of each setting recipe."""
 
 
 def values_of(recipe: Recipe) -> Mapping[str, object]:
-    """Give a recipe what a trial would."""
+    """Return the values with which a trial renders a recipe."""
     if recipe.kind == "setting":
         given = bottleneck() if recipe.name == "bottleneck" else VALUES[recipe.name]
         return {"interfaces": ("em1", "em2"), **given, "was": WAS[recipe.name]}
@@ -143,12 +145,12 @@ def values_of(recipe: Recipe) -> Mapping[str, object]:
 
 
 def bottleneck(path: PathPlan = PATH) -> Mapping[str, object]:
-    """Work out the bottleneck's values for a FreeBSD router."""
+    """Return the values of recipe `bottleneck` for a FreeBSD router."""
     return bottleneck_values(path, ROUTER, 1500, CATALOGUE)
 
 
 def recipes(release: str) -> Iterator[Recipe]:
-    """Give every recipe that is FreeBSD's own at a release, or has text of its own for FreeBSD."""
+    """Yield every recipe that only FreeBSD has at a release, or that has lines only for FreeBSD."""
     system = f"freebsd-{release}"
     for kind in KINDS:
         for name in sorted(CATALOGUE.names(kind, system)):
@@ -159,28 +161,28 @@ def recipes(release: str) -> Iterator[Recipe]:
 
 
 def prelude() -> str:
-    """Render what every script of a FreeBSD host begins with."""
+    """Render the text with which every script of a FreeBSD host begins."""
     values = {"folder": "/tmp/samovar-test/x", "campaign": "c"}
     names = ("prelude", "listening", "clock")
     return "".join(CATALOGUE.recipe("step", n, "freebsd").render("script", values) for n in names)
 
 
 @cache
-def _told(release: str) -> list[dict[str, object]]:
-    told: list[dict[str, object]] = json.loads((TRACES / f"{release}.json").read_text())
-    return told
+def _recorded(release: str) -> list[dict[str, object]]:
+    recorded: list[dict[str, object]] = json.loads((TRACES / f"{release}.json").read_text())
+    return recorded
 
 
-def told(release: str, command: str, turn: int = 0, stream: str = "stdout") -> str:
-    """Return what a real FreeBSD wrote when it was given a command, of several times the one meant."""
-    answers = [str(entry[stream]) for entry in _told(release) if entry["command"] == command]
+def recorded_output(release: str, command: str, turn: int = 0, stream: str = "stdout") -> str:
+    """Return the recorded output of a command on a FreeBSD host; `turn` counts its repetitions from 0."""
+    answers = [str(entry[stream]) for entry in _recorded(release) if entry["command"] == command]
     return answers[turn]
 
 
 def replay(script: str, answers: Mapping[str, str], *more: str) -> subprocess.CompletedProcess[str]:
-    """Run shell text of a recipe in dash, where each command answers as a FreeBSD did, and no other does.
+    """Run shell text of a recipe in dash, with functions that print the recorded output of commands.
 
-    `more` are lines that define what else the text needs.
+    Other calls of the programs in `answers` fail. `more` are lines that run before the text.
     """
     programs = sorted({command.split()[0] for command in answers})
     lines = [_program(program, answers) for program in programs]
@@ -189,7 +191,7 @@ def replay(script: str, answers: Mapping[str, str], *more: str) -> subprocess.Co
 
 
 def kernel(values: Mapping[str, object]) -> str:
-    """Return a sysctl(8) with these values, which prints as recorded, and to standard error what is set."""
+    """Return a shell function sysctl() that has these values, and prints each assignment to standard error."""
     return "\n".join([*(f"o_{oid.replace('.', '_')}='{value}'" for oid, value in values.items()), SYSCTL])
 
 
@@ -216,28 +218,31 @@ sysctl() {
 
 @cache
 def functions() -> str:
-    """Return the functions that FreeBSD's scripts share, without what sets up a trial's folder."""
+    """Return the functions that FreeBSD's scripts share, without the lines that create a trial's folder."""
     script = CATALOGUE.recipe("step", "listening", "freebsd").render("script", {})
     return "set -u\nfail() { printf '%s\\n' \"$*\" >&2; exit 1; }\n" + script
 
 
-def counted(name: str, programs: Mapping[str, str], folder: Path, **values: object) -> list[str]:
-    """Let a logger run for a moment, with programs that print what was recorded (or run, after a !)."""
+def run_logger(name: str, programs: Mapping[str, str], folder: Path, **values: object) -> list[str]:
+    """Run a logger for a moment, and return the lines of its trace.
+
+    Each of `programs` prints its text or, if the text starts with `!`, executes it.
+    """
     (folder / "bin").mkdir()
     for program, text in {"stat": "t 1795271645.5", "ifconfig": "", **programs}.items():
         body = text[1:] if text.startswith("!") else f"cat <<'EOF'\n{text}EOF"
         (folder / "bin" / program).write_text(f"#!/bin/sh\n{body}\n")
         (folder / "bin" / program).chmod(0o755)
     script = (
-        f"{logging(name, folder, **values)}\n"
+        f"{logger_script(name, folder, **values)}\n"
         f"until [ -e src-{name}.ready ]; do sleep 0.02; done; sleep 0.1; kill $!; wait\n"
     )
     subprocess.run(["dash", "-c", script], check=True, capture_output=True, timeout=30)
     return (folder / f"src-{name}.csv").read_text().splitlines()
 
 
-def logging(name: str, folder: Path, **values: object) -> str:
-    """Give the text that starts a logger in a folder, with the programs in its `bin` before all others."""
+def logger_script(name: str, folder: Path, **values: object) -> str:
+    """Return shell text that starts a logger in a folder, with the folder's `bin` first in PATH."""
     recipe = CATALOGUE.recipe("logger", name, "freebsd")
     start = recipe.render("start", {**values_of(recipe), "interval_s": 0.05, **values})
     return (

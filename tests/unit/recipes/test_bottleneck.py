@@ -1,4 +1,4 @@
-"""The bottleneck of a Linux router: stages before queues, values as tc prints them, messages."""
+"""Recipe `bottleneck` of Linux: rates, queues, delays, classes, values as tc prints them, and refused paths."""
 
 from __future__ import annotations
 
@@ -80,9 +80,9 @@ def _values(path: PathPlan) -> dict[str, object]:
     return dict(bottleneck_values(path, ROUTER, 1500, CATALOGUE))
 
 
-def _way(path: PathPlan, name: str) -> PathDirection:
-    ways: list[PathDirection] = _values(path)["directions"]  # type: ignore[assignment]
-    return next(way for way in ways if way.name == name)
+def _direction(path: PathPlan, name: str) -> PathDirection:
+    directions: list[PathDirection] = _values(path)["directions"]  # type: ignore[assignment]
+    return next(direction for direction in directions if direction.name == name)
 
 
 def _with(**changes: object) -> PathPlan:
@@ -92,7 +92,7 @@ def _with(**changes: object) -> PathPlan:
 def _aqm(name: str, parameters: dict[str, str]) -> PathDirection:
     bytes_only = "buffer_bytes" in CATALOGUE.header("aqm", name, "linux").parameters
     buffer = {"buffer_packets": None, "buffer_bytes": 150_000} if bytes_only else {}
-    return _way(_with(aqm=name, aqm_parameters=parameters, **buffer), "down")
+    return _direction(_with(aqm=name, aqm_parameters=parameters, **buffer), "down")
 
 
 def _matches_golden(name: str, text: str) -> None:
@@ -105,7 +105,7 @@ def _matches_golden(name: str, text: str) -> None:
 
 @pytest.mark.parametrize("block", ["read", "set", "wanted", "restore", "counters"])
 @pytest.mark.parametrize("name", sorted(PATHS))
-def test_a_path_becomes_the_golden_script(name: str, block: str) -> None:
+def test_the_scripts_of_a_path_are_equal_to_the_golden_files(name: str, block: str) -> None:
     text = CATALOGUE.recipe("setting", "bottleneck", "linux").render(
         block, {**_values(PATHS[name]), "was": {}}
     )
@@ -115,13 +115,13 @@ def test_a_path_becomes_the_golden_script(name: str, block: str) -> None:
         assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_every_queue_discipline_is_set_and_shown_as_the_golden_ones() -> None:
+def test_commands_and_expected_output_of_every_queue_discipline_are_equal_to_the_golden_file() -> None:
     rows = []
     for name in AQMS:
         for parameters in ({}, PARAMETERS.get(name)):
             if parameters is not None:
-                way = _aqm(name, parameters)
-                rows += [way.queue, *(f"  {line}" for line in way.queue_shown)]
+                direction = _aqm(name, parameters)
+                rows += [direction.queue, *(f"  {line}" for line in direction.queue_shown)]
     _matches_golden("aqm.txt", "\n".join(rows) + "\n")
 
 
@@ -129,7 +129,7 @@ SHOWN_BY_NEW_TC = (
     "fq limit 100p flow_limit 100p buckets 1024 orphan_mask 1023 nopacing bands 3 priomap 1 2 2 2 1 2 0 0 1 1 1 1 1 1 1 1 "
     "weights 589824 196608 65536 quantum 3028b initial_quantum 15140b low_rate_threshold 550Kbit refill_delay 40ms"
 )
-"""What tc prints of fq since Linux and iproute2 6.7 (fq_print_opt() of iproute2's q_fq.c)."""
+"""The output of tc for fq since Linux and iproute2 6.7 (fq_print_opt() of iproute2's q_fq.c)."""
 
 
 def test_fq_is_recognised_if_tc_prints_its_priority_bands() -> None:
@@ -148,7 +148,7 @@ qdisc cake 10: dev eth2 parent 1:1 bandwidth unlimited besteffort triple-isolate
 """
 
 
-def test_counters_of_cake_are_read_beside_the_table_of_its_tins() -> None:
+def test_counters_of_cake_are_read_although_tc_prints_a_table_of_tins_as_well() -> None:
     prelude = CATALOGUE.recipe("step", "prelude", "linux").render(
         "script", {"folder": "/tmp/none", "campaign": "test"}
     )
@@ -164,14 +164,20 @@ def test_counters_of_cake_are_read_beside_the_table_of_its_tins() -> None:
 
 @pytest.mark.parametrize("name", AQMS)
 def test_every_queue_discipline_has_the_requested_buffer_as_its_limit(name: str) -> None:
-    way = _aqm(name, {})
-    asked = "memlimit 150000" if name == "cake" else "limit 150000" if "150000" in way.queue else "limit 100"
-    assert f"{asked} " in f"{way.queue} "
-    assert way.queue_shown[0].startswith(name)
+    direction = _aqm(name, {})
+    limit = (
+        "memlimit 150000"
+        if name == "cake"
+        else "limit 150000"
+        if "150000" in direction.queue
+        else "limit 100"
+    )
+    assert f"{limit} " in f"{direction.queue} "
+    assert direction.queue_shown[0].startswith(name)
 
 
 def test_each_direction_has_its_own_rate_queue_and_delay() -> None:
-    down, up = _way(PATHS["both-ways"], "down"), _way(PATHS["both-ways"], "up")
+    down, up = _direction(PATHS["both-ways"], "down"), _direction(PATHS["both-ways"], "up")
     assert (down.arrives, down.leaves, down.rate_bps, down.queue) == (
         "eth1",
         "eth2",
@@ -182,21 +188,21 @@ def test_each_direction_has_its_own_rate_queue_and_delay() -> None:
     assert [stage.delay_us for stage in down.stages + up.stages] == [20_000, 30_000]
 
 
-def test_a_direction_without_a_rate_is_only_delayed() -> None:
-    up = _way(PATHS["one-way"], "up")
+def test_a_direction_without_a_rate_has_a_delay_but_no_queue() -> None:
+    up = _direction(PATHS["one-way"], "up")
     assert (up.rate_bps, up.queue, up.queue_shown) == (None, "", ())
     assert [stage.delay_us for stage in up.stages] == [20_000]
 
 
-def test_a_path_without_delay_needs_no_device() -> None:
-    assert _way(PATHS["bare"], "down").stages == ()
+def test_a_path_without_delay_uses_no_ifb_device() -> None:
+    assert _direction(PATHS["bare"], "down").stages == ()
     assert "ifb" not in CATALOGUE.recipe("setting", "bottleneck", "linux").render(
         "set", _values(PATHS["bare"])
     )
 
 
-def test_a_class_is_matched_before_the_rest_in_both_directions() -> None:
-    down, up = _way(PATHS["classes"], "down"), _way(PATHS["classes"], "up")
+def test_a_class_is_matched_before_all_other_packets_in_both_directions() -> None:
+    down, up = _direction(PATHS["classes"], "down"), _direction(PATHS["classes"], "up")
     assert [(stage.name, stage.delay_us, stage.loss) for stage in down.stages] == [
         ("down1", 50_000, 0.0),
         ("down", 20_000, 0.01),
@@ -230,8 +236,10 @@ def test_a_class_matches_the_port_on_which_the_generator_of_its_flow_listens(
 
 
 @pytest.mark.parametrize(("rate_bps", "delay_s"), [(10_000_000, 0.02), (1_000_000_000, 0.1), (100_000, 2.0)])
-def test_the_limit_of_netem_is_twice_what_can_be_under_way(rate_bps: int, delay_s: float) -> None:
-    (stage,) = _way(_with(rate_bps=rate_bps, delay_s=delay_s), "down").stages
+def test_the_limit_of_netem_is_at_least_twice_the_packets_that_its_delay_can_hold(
+    rate_bps: int, delay_s: float
+) -> None:
+    (stage,) = _direction(_with(rate_bps=rate_bps, delay_s=delay_s), "down").stages
     smallest = rate_bps * delay_s / 8 / 54
     assert 2 * smallest + 2 * 100 <= stage.limit_packets <= 2 * smallest + 40_000
 
@@ -247,7 +255,7 @@ def test_loss_bursts_have_the_requested_mean_length_and_share(loss: float, lengt
 
 def test_losses_are_independent_without_bursts() -> None:
     assert loss_states(0.01, None) is None
-    assert "loss random 1%" in netem(_way(PATHS["one-way"], "down").stages[0])
+    assert "loss random 1%" in netem(_direction(PATHS["one-way"], "down").stages[0])
 
 
 @pytest.mark.parametrize(
@@ -307,19 +315,21 @@ def test_a_size_is_written_as_tc_prints_it(size_bytes: int, printed: str) -> Non
 
 
 def test_jitter_keeps_packets_in_order() -> None:
-    (stage,) = _way(_with(jitter_s=0.005), "down").stages
+    (stage,) = _direction(_with(jitter_s=0.005), "down").stages
     assert netem(stage).endswith("delay 20000us 5000us loss random 1% rate 100gbit")
     assert netem(stage, shown=True).endswith("delay 20ms 5ms loss 1%")
 
 
-def test_recipes_have_the_filters_of_tc() -> None:
+def test_recipes_can_use_the_filter_u32() -> None:
     match = MatchPlan(from_subnet="fd00::/64", port=443)
     text = shell_environment(finalize=plain).from_string("{{ match | u32 }}").render(match=match)
     assert text == "prio 2 protocol ipv6 u32 match ip6 src fd00::/64 match ip6 dport 443 0xffff"
 
 
 @pytest.mark.parametrize(("loss", "burst_packets"), [(0.9, 9), (0.8, 4), (0.75, 3), (0.6, 1.5)])
-def test_bursts_of_the_minimum_length_in_the_message_are_accepted(loss: float, burst_packets: float) -> None:
+def test_loss_bursts_of_the_minimum_length_that_the_message_states_are_accepted(
+    loss: float, burst_packets: float
+) -> None:
     states = loss_states(loss, burst_packets)
     assert states is not None and states[0] <= 1.0
     assert states == pytest.approx((1.0, 1 / burst_packets))
@@ -329,7 +339,7 @@ def test_bursts_of_the_minimum_length_in_the_message_are_accepted(loss: float, b
     ("generator", "ports"),
     [("iperf3", (5001, None)), ("http", (None, 5001)), ("command", (None, None))],
 )
-def test_a_class_matches_the_port_of_a_flow_where_its_generator_listens(
+def test_ports_are_moved_to_the_listening_end_only_in_matches_of_the_trial_s_flows(
     generator: str, ports: tuple[int | None, int | None]
 ) -> None:
     flow = RESOLVED.flows[0].model_copy(update={"generator": generator})

@@ -1,4 +1,4 @@
-"""Mistakes in the body of a recipe are found when it is read, each with its line and what is defined."""
+"""Unknown names and syntax errors in a recipe are reported when the recipe is read, with their lines."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ BLOCKS = {
 
 
 def recipe(folder: Path, program: str = "", **blocks: str) -> Recipe:
-    """Write a setting recipe whose blocks differ from sound ones, and the program that it may include."""
+    """Write a setting recipe in which `blocks` replace valid blocks, and a program that it may include."""
     path = folder / "linux" / "setting" / "ttl.sh.j2"
     path.parent.mkdir(parents=True)
     (folder / "linux" / "program").mkdir()
@@ -51,7 +51,9 @@ def recipe(folder: Path, program: str = "", **blocks: str) -> Recipe:
         ({"set": '{% include "linux/program/own.sh" %}', "program": "n=${#text}"}, "own.sh:1:1: Missing end of comment tag"),
     ],
 )  # fmt: skip
-def test_a_mistake_is_reported_with_its_line(tmp_path: Path, blocks: dict[str, str], message: str) -> None:
+def test_an_error_in_a_recipe_is_reported_with_its_line(
+    tmp_path: Path, blocks: dict[str, str], message: str
+) -> None:
     with pytest.raises(DefinitionError) as error:
         _ = recipe(tmp_path, **blocks).blocks
     assert message in str(error.value)
@@ -73,7 +75,7 @@ def test_all_unknown_names_of_a_recipe_are_reported_together(tmp_path: Path) -> 
         '{% set text %}x{% endset %}{% include "linux/program/own.sh" %}',
     ],
 )
-def test_what_jinja_or_the_recipe_defines_is_known(tmp_path: Path, text: str) -> None:
+def test_names_that_jinja_or_the_recipe_defines_are_accepted(tmp_path: Path, text: str) -> None:
     assert "set" in recipe(tmp_path, program="echo {{ text }} {{ hops }}", set=text).blocks
 
 

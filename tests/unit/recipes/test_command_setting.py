@@ -1,4 +1,4 @@
-"""Setting recipe `command`: the user's commands run unchanged and are undone; without commands to undo them, they are refused."""
+"""Setting recipe `command`: a user's command runs unchanged, and is undone by a second command or refused without one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def run(block: str, folder: Path, **values: str) -> subprocess.CompletedProcess[
     return subprocess.run(["sh", "-c", script], cwd=folder, capture_output=True, text=True, check=False)
 
 
-def test_what_a_command_changes_is_seen_and_undone(tmp_path: Path) -> None:
+def test_the_state_that_a_command_changes_is_read_and_restored(tmp_path: Path) -> None:
     values = {"run": "echo on >f", "undo": "rm f", "state": "cat f 2>/dev/null; true"}
     before = run("read", tmp_path, **values).stdout
     assert run("set", tmp_path, **values).returncode == 0
@@ -33,14 +33,14 @@ def test_what_a_command_changes_is_seen_and_undone(tmp_path: Path) -> None:
     assert before == after != during
 
 
-def test_what_commands_print_is_no_part_of_the_state(tmp_path: Path) -> None:
+def test_the_output_of_commands_is_not_part_of_the_state(tmp_path: Path) -> None:
     values = {"run": "echo mode=on", "undo": "echo mode=off"}
     printed = [run(block, tmp_path, **values) for block in ("set", "restore")]
     assert [parse_state(done.stdout) for done in printed] == [{}, {}]
     assert [done.stderr for done in printed] == ["mode=on\n", "mode=off\n"]
 
 
-def test_an_undo_that_fails_makes_the_state_differ(tmp_path: Path) -> None:
+def test_a_failed_undo_is_reported_as_a_difference_of_the_state(tmp_path: Path) -> None:
     values = {"run": "true", "undo": "exit 7"}
     before = parse_state(run("read", tmp_path, **values).stdout)
     run("set", tmp_path, **values)
@@ -49,7 +49,7 @@ def test_an_undo_that_fails_makes_the_state_differ(tmp_path: Path) -> None:
 
 
 def test_an_undo_that_is_repeated_or_comes_before_its_command_may_fail(tmp_path: Path) -> None:
-    # As after a failed trial, and after a host that has lost its controller has restored itself.
+    # Both happen after a failed trial, and after a host that lost its controller has restored itself.
     values = {"run": "mkdir f", "undo": "rmdir f"}
     for block in ("restore", "set", "restore", "restore"):
         assert run(block, tmp_path, **values).stdout == ""
@@ -69,13 +69,13 @@ def test_a_command_may_be_declared_not_reversible(tmp_path: Path) -> None:
     assert (tmp_path / "f").exists()
 
 
-def test_a_command_that_fails_fails_the_trial(tmp_path: Path) -> None:
+def test_a_failed_command_fails_the_setting_with_its_exit_code(tmp_path: Path) -> None:
     done = run("set", tmp_path, run="exit 3", undo="none")
     assert (done.returncode, done.stderr.strip()) == (1, "command.run failed with exit code 3")
 
 
 @pytest.mark.parametrize("block", ["read", "set", "restore"])
-def test_a_command_is_one_word_of_the_script_whatever_is_in_it(block: str, tmp_path: Path) -> None:
+def test_a_command_with_any_characters_is_passed_to_sh_as_one_argument(block: str, tmp_path: Path) -> None:
     recipe = CATALOGUE.recipe("setting", "command", "linux")
     script = recipe.render(block, {"run": TROUBLE, "undo": TROUBLE, "state": TROUBLE, "was": {}})
     shell = FUNCTIONS + 'dir=trial/x\nsh() { printf "<%s>" "$2"; }\n' + script
@@ -86,7 +86,7 @@ def test_a_command_is_one_word_of_the_script_whatever_is_in_it(block: str, tmp_p
 
 
 @pytest.mark.parametrize("system", ["linux", "freebsd"])
-def test_both_systems_have_it(system: str) -> None:
+def test_linux_and_freebsd_have_the_setting_command(system: str) -> None:
     catalogue: Catalogue = CATALOGUE
     assert catalogue.parameters("setting", "command", system)
 

@@ -1,4 +1,4 @@
-"""FreeBSD's recipes: the golden text for each release, accepted by a POSIX shell and by a linter."""
+"""FreeBSD's recipes: the golden text for each release, and the verdict of shellcheck."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from tests.unit.recipes.freebsd_sample import CATALOGUE, RELEASES, ROOT, prelude
 
 GOLDEN = ROOT / "tests" / "golden"
 NO_LINT = (
-    "SC2034,"  # what one recipe sets another reads
+    "SC2034,"  # variables that only another recipe reads
     "SC2086,SC2046,"  # a queue's words, with set -f, and numbers that sysctl prints are meant to be split
-    "SC2154,"  # what one recipe reads another sets
-    "SC2050,"  # what is rendered is constant
+    "SC2154,"  # variables that another recipe sets
+    "SC2050,"  # rendered values make conditions constant
     "SC2140,"  # "a text about "'a value': values bring their own quotes
     "SC2317,SC2016,SC2015"  # functions called by name; programs of awk and sh in quotes; a && b || c is meant
 )
 
 
 def rendered(release: str) -> dict[str, str]:
-    """Render every block of FreeBSD's recipes at a release, by the golden file that it belongs in."""
+    """Render every block of FreeBSD's recipes at a release; return the texts by golden file."""
     texts = {}
     for recipe in recipes(release):
         for block in sorted(recipe.blocks):
@@ -43,7 +43,7 @@ ALL = {name: text for release in RELEASES for name, text in rendered(release).it
 
 
 @pytest.mark.parametrize("name", sorted(ALL))
-def test_a_rendered_block_is_the_golden_one(name: str) -> None:
+def test_a_rendered_block_is_equal_to_its_golden_file(name: str) -> None:
     path = GOLDEN / name
     if os.environ.get("SAMOVAR_WRITE_GOLDEN"):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -51,13 +51,13 @@ def test_a_rendered_block_is_the_golden_one(name: str) -> None:
     assert ALL[name] == path.read_text()
 
 
-def test_no_golden_file_is_left_over() -> None:
+def test_every_golden_file_belongs_to_a_block() -> None:
     found = {str(path.relative_to(GOLDEN)) for path in GOLDEN.glob("freebsd*/*.sh")}
     assert found == set(ALL)
 
 
 @pytest.mark.parametrize("release", RELEASES)
-def test_only_the_transmit_ring_differs_between_releases_as_text(release: str) -> None:
+def test_only_recipes_of_transmit_rings_have_a_text_of_their_own_for_older_releases(release: str) -> None:
     own = {name for name in rendered(release) if name.startswith("freebsd-")}
     older = {
         "fact-rings-command",
@@ -84,7 +84,7 @@ def test_recipes_of_a_release_precede_those_of_the_system(system: str, places: t
     assert CATALOGUE.places(system) == places
 
 
-def test_of_several_older_releases_the_nearest_comes_first(tmp_path: Path) -> None:
+def test_the_folder_of_the_nearest_release_that_is_not_older_comes_first(tmp_path: Path) -> None:
     for folder in ("freebsd-9", "freebsd-11", "freebsd-13", "freebsd-x", "freebsd"):
         (tmp_path / folder / "setting").mkdir(parents=True)
     catalogue = type(CATALOGUE)(tmp_path)
@@ -115,7 +115,7 @@ def test_all_shell_text_of_freebsd_passes_the_linter(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["setting", "aqm", "logger"])
-def test_every_recipe_of_freebsd_is_listed(kind: str) -> None:
+def test_the_reference_lists_every_recipe_of_freebsd(kind: str) -> None:
     page = (ROOT / "docs" / "reference" / "recipes.md").read_text()
     row = re.search(rf"^\| {kind} \|[^|]*\|(.*)$", page, flags=re.MULTILINE)
     assert row
@@ -145,7 +145,7 @@ parts:
 
 
 @pytest.mark.parametrize(("name", "reboots"), [("example-freebsd", 0), ("example-freebsd-11", 3)])
-def test_a_plan_reboots_freebsd_11_once_for_each_level_of_txd_and_back_and_newer_ones_never(
+def test_two_levels_of_txd_need_three_reboots_on_freebsd_11_and_none_on_newer_releases(
     name: str, reboots: int, tmp_path: Path
 ) -> None:
     path = tmp_path / "experiments" / "rings.yaml"

@@ -15,7 +15,7 @@ from tests.unit.trials import RESOLVED, TRIAL
 
 OID = "net.bpf.maxbufsize"
 DEFAULT = 524_288
-ASKED = 16_777_216
+REQUESTED = 16_777_216
 
 
 def block(name: str, was: Mapping[str, str] | None = None) -> str:
@@ -26,9 +26,9 @@ def block(name: str, was: Mapping[str, str] | None = None) -> str:
 @pytest.mark.parametrize(
     ("most", "meanwhile", "orders"),
     [
-        (DEFAULT, ASKED, [f"{OID}={ASKED}", f"{OID}={DEFAULT}"]),
-        (ASKED, ASKED, []),
-        (4 * ASKED, 4 * ASKED, []),
+        (DEFAULT, REQUESTED, [f"{OID}={REQUESTED}", f"{OID}={DEFAULT}"]),
+        (REQUESTED, REQUESTED, []),
+        (4 * REQUESTED, 4 * REQUESTED, []),
     ],
 )
 def test_a_limit_that_is_too_low_is_raised_and_restored(most: int, meanwhile: int, orders: list[str]) -> None:
@@ -41,14 +41,14 @@ def test_a_limit_that_is_too_low_is_raised_and_restored(most: int, meanwhile: in
     assert done.stderr.splitlines() == orders
 
 
-def test_a_limit_that_the_kernel_did_not_raise_is_noticed() -> None:
-    deaf = f"sysctl() {{ echo '{OID}: {DEFAULT}'; }}"
-    done = replay(block("set") + block("read"), {}, deaf)
+def test_a_limit_that_the_kernel_did_not_raise_is_reported() -> None:
+    unchanged = f"sysctl() {{ echo '{OID}: {DEFAULT}'; }}"
+    done = replay(block("set") + block("read"), {}, unchanged)
     assert [found.key for found in unmet(block("wanted").split(), parse_state(done.stdout))] == ["bpf.room"]
 
 
 def scripts(**changes: object) -> TrialScripts:
-    """The sample trial on FreeBSD hosts without a path, captured at src and dst."""
+    """Return the scripts of the sample trial on FreeBSD hosts, with captures at src and dst and no path."""
     hosts = {
         name: host.model_copy(update={"os": "freebsd", "release": "14.0"})
         for name, host in RESOLVED.hosts.items()
@@ -58,20 +58,20 @@ def scripts(**changes: object) -> TrialScripts:
     return TrialScripts(replace(TRIAL, source=resolved), CATALOGUE, "c")
 
 
-class Was(dict[str, str]):
-    """A state as it was read, with a value for every key."""
+class State(dict[str, str]):
+    """A state of a host in which every key has a value."""
 
     def __missing__(self, key: str) -> str:
         return "1"
 
 
-WAS = Was({OID: str(DEFAULT)})
+WAS = State({OID: str(DEFAULT)})
 
 
-def test_the_limit_is_restored_however_a_trial_ends() -> None:
+def test_the_limit_is_restored_after_a_trial_ends_fails_or_loses_its_controller() -> None:
     text = scripts()
     assert f"knob {OID}\n" in text.read("src")
-    assert f"turn {OID} {ASKED}\n" in text.set("src", WAS)
+    assert f"turn {OID} {REQUESTED}\n" in text.set("src", WAS)
     assert "-B 16384 " in (text.arm("src", {}) or "")
     for undone in (text.finish("src", WAS), text.restore("src", WAS, deletes=True), text.on_loss("src", WAS)):
         assert f"back {OID} {DEFAULT}\n" in undone
@@ -88,4 +88,4 @@ def test_the_limit_is_the_largest_buffer_of_a_host_s_captures() -> None:
     larger = LoggerPlan(logger="tcpdump", host="src", interface="em2", parameters={"buffer_kib": "65536"})
     text = scripts(loggers=(larger,))
     assert f"turn {OID} {65_536 * 1024}\n" in text.set("src", WAS)
-    assert f"turn {OID} {ASKED}\n" in text.set("dst", WAS)
+    assert f"turn {OID} {REQUESTED}\n" in text.set("dst", WAS)

@@ -1,4 +1,4 @@
-"""PAUSE frames as FreeBSD's recipe parses them from the output of a real tcpdump, with every installed awk."""
+"""Logger pause-frames of FreeBSD: frames parsed from a real tcpdump's output, with every installed awk."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.recipes.freebsd_sample import ROOT, counted, logging, told
+from tests.unit.recipes.freebsd_sample import ROOT, logger_script, recorded_output, run_logger
 
 NAME = "pause-frames"
 DATA = ROOT / "analysis" / "tests" / "testthat" / "data"
 CAPTURE = DATA / "pause-frames.pcap"
 ROWS = (DATA / "pause-frames-freebsd.csv").read_text().splitlines()
-"""The rows that the recipe writes for the capture; tests in R compare them with what R reads from the capture."""
-IFCONFIG = "em1: " + told("14.0", "ifconfig").split("em1: ")[1].split("lo0: ")[0]
+"""The rows that the recipe writes for the capture; tests in R compare them with the frames that R reads from it."""
+IFCONFIG = "em1: " + recorded_output("14.0", "ifconfig").split("em1: ")[1].split("lo0: ")[0]
 AWKS = [name for name in ("awk", "mawk", "gawk", "original-awk", "busybox") if shutil.which(name)]
 TCPDUMP = shutil.which("tcpdump")
 FROM_FILE = f"""!
@@ -35,11 +35,11 @@ def test_mac_control_frames_are_parsed_from_tcpdump_s_output_for_a_real_capture(
     awk: str, tmp_path: Path
 ) -> None:
     program = f'!exec {shutil.which(awk)} {"awk" if awk == "busybox" else ""} "$@"'
-    rows = counted(NAME, {"tcpdump": FROM_FILE, "ifconfig": IFCONFIG, "awk": program}, tmp_path)
+    rows = run_logger(NAME, {"tcpdump": FROM_FILE, "ifconfig": IFCONFIG, "awk": program}, tmp_path)
     assert rows == ROWS
 
 
-def test_the_columns_are_those_of_linux() -> None:
+def test_the_loggers_of_freebsd_and_linux_write_the_same_columns() -> None:
     linux = (ROOT / "templates" / "linux" / "program" / "pause_frames.py").read_text()
     assert f'out.write("{ROWS[0]}\\n")' in linux
 
@@ -74,13 +74,13 @@ kill $!; wait
 """
 
 
-def test_mac_control_frames_are_recorded_as_they_arrive(tmp_path: Path) -> None:
+def test_mac_control_frames_are_recorded_from_a_live_interface(tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
     stubs = {"ifconfig": f"cat <<'EOF'\n{IFCONFIG}EOF", "tcpdump": f'exec {TCPDUMP} -Z root "$@"'}
     for name, body in stubs.items():
         (tmp_path / "bin" / name).write_text(f"#!/bin/sh\n{body}\n")
         (tmp_path / "bin" / name).chmod(0o755)
-    script = LIVE.format(start=logging(NAME, tmp_path), name=NAME, count=len(ROWS) - 1)
+    script = LIVE.format(start=logger_script(NAME, tmp_path), name=NAME, count=len(ROWS) - 1)
     inside = ["unshare", "--net", *(() if os.geteuid() == 0 else ("--user", "--map-root-user"))]
     done = subprocess.run(
         [*inside, "dash", "-c", script],
@@ -99,7 +99,7 @@ def test_a_missing_interface_ends_the_logger_with_tcpdump_s_message(tmp_path: Pa
     for name, body in {"ifconfig": "exit 1", "tcpdump": f"echo '{refusal}' >&2; exit 1"}.items():
         (tmp_path / "bin" / name).write_text(f"#!/bin/sh\n{body}\n")
         (tmp_path / "bin" / name).chmod(0o755)
-    script = f"{logging(NAME, tmp_path)}\nwait $!"
+    script = f"{logger_script(NAME, tmp_path)}\nwait $!"
     done = subprocess.run(["dash", "-c", script], check=False, capture_output=True, timeout=20)
     assert done.returncode == 1
     assert refusal in (tmp_path / f"src-{NAME}.err").read_text()

@@ -1,4 +1,4 @@
-"""How many programs the scripts of a trial start on FreeBSD hosts, where each took about 0.1 s when recorded."""
+"""The scripts of a trial start few programs on FreeBSD hosts, because each program took about 0.1 s there."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 from samovar.campaign.host_state import parse_state, unmet
 from samovar.recipes import TrialScripts, split_finish_output
 from samovar.recipes.scripts import BODY
-from tests.unit.recipes.freebsd_sample import CATALOGUE, PLAIN, functions, prelude, told
+from tests.unit.recipes.freebsd_sample import CATALOGUE, PLAIN, functions, prelude, recorded_output
 from tests.unit.trials import RESOLVED, TRIAL
 
 OIDS = {
@@ -46,7 +46,7 @@ OIDS = {
     "net.inet.tcp.tso": "1",
     "net.inet6.ip6.forwarding": "0",
 }
-"""As 14.0 has them."""
+"""Values of sysctls on FreeBSD 14.0."""
 HOST = """
 import fcntl, json, os, pathlib, sys
 name, *words = [os.path.basename(sys.argv[0]), *sys.argv[1:]]
@@ -68,9 +68,9 @@ if name == "sysctl":
             print(state["oids"][oid] if bare else f"{oid}: {state['oids'][oid]}")
 elif name == "ifconfig":
     flags = {"-lro": False, "lro": True}
-    asked = flags.keys() & set(words)
-    if asked:
-        state["lro"] = flags[asked.pop()]
+    changes = flags.keys() & set(words)
+    if changes:
+        state["lro"] = flags[changes.pop()]
     else:
         print(state["shown"] if state["lro"] else state["shown"].replace(",LRO", ""))
 elif name == "ipfw":
@@ -93,12 +93,15 @@ PROGRAMS = ("awk", "ifconfig", "ipfw", "kldstat", "netstat", "route", "sysctl")
 
 @dataclass
 class Host:
-    """A host of FreeBSD 14 that keeps what is set, and counts the programs that are started on it."""
+    """Stand-ins for the programs of a FreeBSD 14 host, which store the settings and count their calls."""
 
     folder: Path
 
     def __post_init__(self) -> None:
-        shown, route = told("14.0", "ifconfig em1").rstrip(), told("14.0", "route -n get 172.16.11.2")
+        shown, route = (
+            recorded_output("14.0", "ifconfig em1").rstrip(),
+            recorded_output("14.0", "route -n get 172.16.11.2"),
+        )
         state = {"log": [], "oids": OIDS, "lro": True, "shown": shown, "rules": [], "route": route}
         (self.folder / "state.json").write_text(json.dumps(state))
         text = f"#!{sys.executable} -IS\n{HOST.replace('HERE', repr(str(self.folder)))}"
@@ -107,7 +110,7 @@ class Host:
             (self.folder / name).chmod(0o755)
 
     def run(self, script: str) -> tuple[str, int]:
-        """Run a script's own text after these shell functions; return its output and the number of programs started."""
+        """Run the body of a script; return its output and the number of programs that it started."""
         started = len(self.state()["log"])
         each_line = prelude()[prelude().index("each_line() {") :].partition("\n}\n")[0] + "\n}\n"
         waits = 'halt() { :; }\nawait() { shift; "$@" || :; }\n'
@@ -117,18 +120,18 @@ class Host:
         assert done.stderr == ""
         return done.stdout, len(self.state()["log"]) - started
 
-    def keep(self, oids: Mapping[str, str]) -> None:
-        """Replace the kernel's values."""
+    def set_oids(self, oids: Mapping[str, str]) -> None:
+        """Replace the values of all sysctls."""
         (self.folder / "state.json").write_text(json.dumps({**self.state(), "oids": oids}))
 
     def state(self) -> dict[str, Any]:
-        """Return what the host keeps."""
-        kept: dict[str, Any] = json.loads((self.folder / "state.json").read_text())
-        return kept
+        """Return the stored state of the host."""
+        stored: dict[str, Any] = json.loads((self.folder / "state.json").read_text())
+        return stored
 
 
 def scripts() -> TrialScripts:
-    """The sample trial on FreeBSD hosts, whose path has a pipe with delay and one with a rate each way."""
+    """Return the scripts of the sample trial on FreeBSD hosts, with a rate downstream and delays both ways."""
     system = {"os": "freebsd", "release": "14.0", "mtu_bytes": None, "rwnd_bytes": None}
     cards = {"src": ("em1",), "rtr": ("em1", "em2"), "dst": ("em1",)}
     hosts = {
@@ -146,12 +149,12 @@ def scripts() -> TrialScripts:
 @pytest.mark.parametrize(
     ("host", "read", "set_", "finish"), [("src", 2, 13, 16), ("dst", 2, 11, 15), ("rtr", 7, 17, 28)]
 )
-def test_a_host_is_set_read_and_restored_by_few_programs(
+def test_reading_setting_and_restoring_a_host_starts_few_programs(
     tmp_path: Path, host: str, read: int, set_: int, finish: int
 ) -> None:
     machine, trial = Host(tmp_path), scripts()
     oids = {**OIDS, "net.inet.ip.forwarding": str(int(host == "rtr"))}
-    machine.keep(oids)
+    machine.set_oids(oids)
     before, programs = machine.run(trial.read(host))
     assert programs <= read
     was = parse_state(before)
@@ -168,10 +171,10 @@ def test_a_host_is_set_read_and_restored_by_few_programs(
     assert (state["oids"], state["lro"], state["rules"]) == (oids, True, [])
 
 
-def test_a_host_without_some_sysctls_is_read_and_restored(tmp_path: Path) -> None:
+def test_a_host_without_the_sysctl_of_the_host_cache_is_read_and_restored(tmp_path: Path) -> None:
     machine, trial = Host(tmp_path), scripts()
     older = {oid: value for oid, value in OIDS.items() if oid != "net.inet.tcp.hostcache.enable"}
-    machine.keep(older)
+    machine.set_oids(older)
     was = parse_state(machine.run(trial.read("src"))[0])
     assert (was["net.inet.tcp.hostcache.enable"], was["hostcache.enabled"]) == ("absent", "no")
     machine.run(trial.set("src", was))

@@ -1,4 +1,4 @@
-"""Samplers of FreeBSD on a host that is so slow that timeout(1) kills them, run here with the awk of FreeBSD."""
+"""Samplers of FreeBSD, run with FreeBSD's awk, that are killed as timeout(1) kills them on slow hosts."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def await_samples(file: Path, count: int) -> None:
 
 
 @pytest.mark.parametrize("name", ["cpu", "nic", "queue"])
-def test_a_sampler_that_is_killed_has_written_its_samples(name: str, tmp_path: Path) -> None:
+def test_a_killed_sampler_has_written_the_samples_that_it_took(name: str, tmp_path: Path) -> None:
     recipe = CATALOGUE.recipe("logger", name, "freebsd")
     for program, text in PROGRAMS.items():
         (tmp_path / program).write_text(f"#!/bin/sh\n{text}\n")

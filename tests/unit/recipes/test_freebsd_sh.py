@@ -1,4 +1,4 @@
-"""Differences between FreeBSD's sh and dash, with which its recipes are tested."""
+"""Shell text that FreeBSD's sh does not run as dash does, in which tests run the recipes of FreeBSD."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ import pytest
 
 from tests.unit.recipes.freebsd_sample import ROOT
 
-# Of `a=1 b=$a` FreeBSD's sh expands both before it sets either (evalcommand() of its eval.c): b gets what a was before.
-# dash sets one after the other, so nothing that is run here would tell.
+# In `a=1 b=$a`, FreeBSD's sh expands both values before it sets either variable (evalcommand() of its eval.c): b gets the earlier
+# value of a. dash sets one variable after the other, so that tests in dash cannot find this difference.
 ASSIGNED = re.compile(r"(?<![\w$.{/-])([A-Za-z_]\w*)=")
 CLOSERS = {"(": ")", "{": "}"}
 
 
 def end_of_word(text: str, at: int) -> int:
-    """Find where a word of the shell ends that begins at a place."""
+    """Return the index of the end of the shell word that begins at index `at`."""
     open_: list[str] = []
     while at < len(text) and (open_ or text[at] not in " \t\n;&|()<>"):
         if open_ and text[at] == open_[-1]:
             open_.pop()
         else:
-            at = opened(text, at, open_)
+            at = add_closer(text, at, open_)
         at += 1
     return at
 
 
-def opened(text: str, at: int, open_: list[str]) -> int:
-    """Take note of what a character opens that must be closed; return the last place that belongs to it."""
+def add_closer(text: str, at: int, open_: list[str]) -> int:
+    """Add the closing character of an opening at index `at` to `open_`; return the opening's last index."""
     if text[at] == "\\":
         return at + 1
     if text[at] == "'" and open_[-1:] != ['"']:
@@ -44,8 +44,8 @@ def opened(text: str, at: int, open_: list[str]) -> int:
     return at
 
 
-def leaning(text: str) -> Iterator[str]:
-    """Find commands in which an assignment uses what an earlier one of the same command assigns."""
+def dependent_assignments(text: str) -> Iterator[str]:
+    """Yield commands in which an assignment uses a variable that the same command assigns before."""
     done = 0
     for found in ASSIGNED.finditer(text):
         if found.start() < done:
@@ -62,8 +62,8 @@ def leaning(text: str) -> Iterator[str]:
             one = ASSIGNED.match(text, following) if following > done else None
 
 
-def cut_in_two(text: str) -> Iterator[str]:
-    """Find the pattern of a ${NAME%%PATTERN} or ${NAME##PATTERN} that has a line's end outside of quotes."""
+def patterns_with_newlines(text: str) -> Iterator[str]:
+    """Yield each ${NAME%%PATTERN} or ${NAME##PATTERN} whose pattern has a newline outside of quotes."""
     for found in re.finditer(r"\$\{\w+[#%]", text):
         open_, at = ["}"], found.end()
         while at < len(text) and open_:
@@ -73,7 +73,7 @@ def cut_in_two(text: str) -> Iterator[str]:
             if text[at] == open_[-1]:
                 open_.pop()
             else:
-                at = opened(text, at, open_)
+                at = add_closer(text, at, open_)
             at += 1
 
 
@@ -95,29 +95,29 @@ SOURCES = sorted(
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_no_assignment_uses_a_variable_assigned_in_the_same_command(path: Path) -> None:
-    assert list(leaning(path.read_text())) == []
+    assert list(dependent_assignments(path.read_text())) == []
 
 
-# It takes the end of a line within ${NAME%PATTERN} for the end of the word: Syntax error: Missing '}' (readtoken1() of parser.c;
-# seen with 11.3's, and no longer there in the one that is in FreeBSD 15).
+# FreeBSD's sh takes a newline within ${NAME%PATTERN} for the end of the word: Syntax error: Missing '}' (readtoken1() of parser.c;
+# seen in FreeBSD 11.3; FreeBSD 15 has no such error).
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_no_pattern_within_braces_has_a_bare_end_of_line(path: Path) -> None:
-    assert list(cut_in_two(path.read_text())) == []
+def test_no_pattern_within_braces_has_an_unquoted_newline(path: Path) -> None:
+    assert list(patterns_with_newlines(path.read_text())) == []
 
 
 @pytest.mark.parametrize(
     ("text", "found"),
     [
         ('echo "${version%%\n*}"', True),
-        ("echo ${said##*\n}", True),
-        ('echo "${said##*"$newline"}"\n', False),
-        ('echo "${said##*"\n"}"\n', False),
+        ("echo ${text##*\n}", True),
+        ('echo "${text##*"$newline"}"\n', False),
+        ('echo "${text##*"\n"}"\n', False),
         ("a=${b%%[!0-9]*}\nc=${d#\\}}\n", False),
         ("newline='\n'\na=${b%\"$newline\"*}\n", False),
     ],
 )
-def test_a_pattern_that_a_line_ends_in_is_found(text: str, found: bool) -> None:
-    assert (list(cut_in_two(text)) != []) is found
+def test_patterns_with_an_unquoted_newline_are_found(text: str, found: bool) -> None:
+    assert (list(patterns_with_newlines(text)) != []) is found
 
 
 @pytest.mark.parametrize(
@@ -133,5 +133,5 @@ def test_a_pattern_that_a_line_ends_in_is_found(text: str, found: bool) -> None:
         ("a=${1%% *} b=${1#* }\n", False),
     ],
 )
-def test_a_use_of_a_variable_assigned_in_the_same_command_is_found(text: str, found: bool) -> None:
-    assert (list(leaning(text)) != []) is found
+def test_uses_of_a_variable_assigned_in_the_same_command_are_found(text: str, found: bool) -> None:
+    assert (list(dependent_assignments(text)) != []) is found

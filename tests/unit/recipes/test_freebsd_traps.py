@@ -1,6 +1,6 @@
 """Peculiarities of real FreeBSD hosts (13.2, 14.0, 15.0), each with the recipe text that handles it.
 
-Recipes run in dash; commands answer what was recorded (tests/traces/freebsd), and only what was recorded.
+Recipes run in dash, in which commands print the output recorded in tests/traces/freebsd and fail otherwise.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from tests.unit.recipes.freebsd_sample import (
     PLAIN,
     TRACES,
     bottleneck,
-    counted,
     kernel,
     prelude,
     recipes,
+    recorded_output,
     replay,
-    told,
+    run_logger,
     values_of,
 )
 
@@ -53,7 +53,7 @@ def setting(name: str, block: str, **values: object) -> str:
 
 
 def numbered(text: str, pipe: int, number: int) -> str:
-    """What was recorded of one pipe, as if it had the number that the recipe uses."""
+    """Replace the number of a pipe in the output of ipfw by the number that the recipe uses."""
     return text.replace(f"{pipe:05d}:", f"{number:05d}:").replace(
         f"q{131072 + pipe} ", f"q{131072 + number} "
     )
@@ -66,7 +66,7 @@ def state_of(rules: str, pipes: str, scheds: str = "") -> dict[str, str]:
     return parse_state(done.stdout)
 
 
-# -- loading ipfw and dummynet (2) --
+# -- loading ipfw and dummynet --
 
 
 LOADED = """
@@ -79,20 +79,22 @@ kenv() { case $1 in -q) accepts=0 ;; *) accepts=${1#*=} ;; esac; }
 
 
 @pytest.mark.parametrize("name", ["bottleneck", "shaper"])
-def test_ipfw_is_loaded_before_it_is_read(name: str) -> None:
+def test_ipfw_is_loaded_before_its_state_is_read(name: str) -> None:
     assert setting(name, "read").splitlines()[0] == "firewall"
-    assert told("13.2", "kldload dummynet; echo rc=$?; kldstat") == ""  # it never answered again
+    assert (
+        recorded_output("13.2", "kldload dummynet; echo rc=$?; kldstat") == ""
+    )  # the host never answered again
 
 
 @pytest.mark.parametrize("allowed", [True, False])
-def test_ipfw_accepts_everything_from_the_start_or_is_unloaded_before_dummynet(
+def test_ipfw_accepts_all_packets_from_the_start_or_is_unloaded_before_dummynet_is_loaded(
     allowed: bool,
 ) -> None:
-    said = ["load ipfw, by itself 1", "ipfw -q add 65534 allow ip from any to any"]
+    printed = ["load ipfw, by itself 1", "ipfw -q add 65534 allow ip from any to any"]
     rule = f'ipfw() {{ echo "ipfw $*"; return {0 if allowed else 1}; }}'
     done = replay("firewall\necho accepts=$accepts", {}, LOADED, rule)
     last = "load dummynet, by itself 0" if allowed else "unload ipfw"
-    assert done.stdout.splitlines() == [*said, last, "accepts=0"]
+    assert done.stdout.splitlines() == [*printed, last, "accepts=0"]
 
 
 def test_an_ipfw_that_is_loaded_already_keeps_its_own_rules() -> None:
@@ -101,9 +103,9 @@ def test_an_ipfw_that_is_loaded_already_keeps_its_own_rules() -> None:
 
 
 @pytest.mark.parametrize("name", ["bottleneck", "shaper"])
-def test_a_disabled_ipfw_is_enabled_only_if_a_rule_accepts_everything(name: str) -> None:
+def test_a_disabled_ipfw_is_enabled_only_if_a_rule_accepts_all_packets(name: str) -> None:
     assert setting(name, "set").splitlines()[-1] == "firewall_on"
-    closed = told("14.0", "ipfw list", 1).splitlines()[-1] + "\n"
+    closed = recorded_output("14.0", "ipfw list", 1).splitlines()[-1] + "\n"
     assert closed == "65535 deny ip from any to any\n"
     switch = 'sysctl() { case $1 in -n) echo 0 ;; *) echo "$1" >&2 ;; esac; }'
     done = replay("firewall_on", {"ipfw list": closed}, switch)
@@ -118,7 +120,7 @@ REFUSED = """\
 link_elf_obj: symbol __stack_chk_guard undefined
 linker_load_file: /boot/kernel/ipfw.ko - unsupported file type
 """
-"""What dmesg(8) of 14.0 ended with after `kldload ipfw`, whose file belonged to another kernel."""
+"""The last lines of dmesg(8) on 14.0 after `kldload ipfw` with a module file of another kernel."""
 
 
 @pytest.mark.parametrize("name", ["bottleneck", "shaper"])
@@ -129,7 +131,7 @@ def test_modules_that_cannot_be_loaded_are_named_with_the_kernels_reason(name: s
     assert (done.returncode, done.stderr) == (1, REFUSED + message)
 
 
-# -- flushing (3) --
+# -- flushing --
 
 
 def test_no_recipe_of_any_release_flushes_the_firewall() -> None:
@@ -137,9 +139,9 @@ def test_no_recipe_of_any_release_flushes_the_firewall() -> None:
         for recipe in recipes(release):
             for block in recipe.blocks:
                 assert not re.search(r"ipfw\b.*\bflush", recipe.render(block, values_of(recipe))), recipe.path
-    assert told("14.0", "ipfw -f flush && ipfw -q add 65534 allow ip from any to any; echo rc=$?") == (
-        "Flushed all rules.\n"
-    )
+    assert recorded_output(
+        "14.0", "ipfw -f flush && ipfw -q add 65534 allow ip from any to any; echo rc=$?"
+    ) == ("Flushed all rules.\n")
 
 
 def test_only_added_rules_and_pipes_are_removed() -> None:
@@ -149,8 +151,8 @@ def test_only_added_rules_and_pipes_are_removed() -> None:
     done = replay(setting("bottleneck", "restore"), {}, recorder, "back() { :; }")
     orders = [line.split() for line in done.stdout.splitlines()]
     assert {rule for _, word, *rules in orders if word == "delete" for rule in rules} == set(added)
-    # A scheduler goes with its pipe: the kernel knows no other way.
-    assert told("14.0", "ipfw sched 8 delete", 0, "stderr").endswith("Invalid argument\n")
+    # A scheduler is removed together with its pipe: the kernel cannot remove it alone.
+    assert recorded_output("14.0", "ipfw sched 8 delete", 0, "stderr").endswith("Invalid argument\n")
     gone = {(word, number) for _, word, *rest in orders if word != "delete" for number in rest[1:]}
     assert gone == {(kind, number) for kind, number in made if kind != "sched"}
     assert {number for kind, number in made if kind == "sched"} <= {n for kind, n in gone if kind == "pipe"}
@@ -158,7 +160,7 @@ def test_only_added_rules_and_pipes_are_removed() -> None:
     assert all(20001 <= int(number) <= 21999 for _, number in made)
 
 
-def test_foreign_rules_in_the_range_are_read() -> None:
+def test_foreign_rules_with_numbers_of_the_recipe_are_counted() -> None:
     state = state_of("00041 pipe 1 ip from any to any out\n65534 allow ip from any to any\n", "")
     assert state["ipfw.rules"] == "1"
 
@@ -167,7 +169,7 @@ def test_foreign_rules_in_the_range_are_read() -> None:
     ("name", "count", "range_"),
     [("bottleneck", "ipfw.rules", "41 to 49"), ("shaper", "shaper.rules", "51 to 59")],
 )
-def test_foreign_rules_in_the_range_are_neither_changed_nor_removed(
+def test_foreign_rules_with_numbers_of_the_recipe_are_neither_changed_nor_removed(
     name: str, count: str, range_: str
 ) -> None:
     was = {**values_of_was(name), count: "1"}
@@ -180,7 +182,7 @@ def test_foreign_rules_in_the_range_are_neither_changed_nor_removed(
 
 
 @pytest.mark.parametrize("name", sorted(CATALOGUE.names("setting", FREEBSD) - {"command"}))
-def test_a_script_for_a_host_in_an_unknown_state_shows_no_refusal(name: str) -> None:
+def test_a_dry_run_with_an_unknown_state_of_the_host_renders_no_refusal(name: str) -> None:
     assert not re.search("^fail ", setting(name, "set", was=AsFound()), re.MULTILINE)
 
 
@@ -190,12 +192,16 @@ def values_of_was(name: str) -> dict[str, str]:
     return was
 
 
-# -- kldload and modules (4, and the panic after kldunload siftr) --
+# -- kldload and modules, and the panic after kldunload siftr --
 
 
 def test_modules_are_searched_by_module_name_and_loaded_quietly() -> None:
-    assert told("14.0", "kldload ipfw && ipfw -q add 65534 allow ip from any to any; kldstat; ipfw list")
-    assert told("13.2", "kldload siftr", 1, "stderr").startswith("kldload: can't load siftr: module already")
+    assert recorded_output(
+        "14.0", "kldload ipfw && ipfw -q add 65534 allow ip from any to any; kldstat; ipfw list"
+    )
+    assert recorded_output("13.2", "kldload siftr", 1, "stderr").startswith(
+        "kldload: can't load siftr: module already"
+    )
     for release in ("9", "14"):
         for recipe in recipes(release):
             for block in recipe.blocks:
@@ -205,16 +211,16 @@ def test_modules_are_searched_by_module_name_and_loaded_quietly() -> None:
 
 
 def test_siftr_is_never_unloaded_because_its_shutdown_hook_stays_behind() -> None:
-    assert "Fatal trap 12" in told("13.2", "dmesg")
+    assert "Fatal trap 12" in recorded_output("13.2", "dmesg")
     assert "kldunload" not in CATALOGUE.recipe("logger", "siftr", FREEBSD).path.read_text()
 
 
-# -- congestion control (5) --
+# -- congestion control --
 
 
-def test_a_refused_algorithm_fails_though_sysctl_prints_the_old_one() -> None:
+def test_a_refused_congestion_control_is_an_error_although_sysctl_prints_the_old_one() -> None:
     refused = "net.inet.tcp.cc.algorithm=nosuch"
-    assert told("13.2", f"sysctl {refused}") == "net.inet.tcp.cc.algorithm: newreno\n"
+    assert recorded_output("13.2", f"sysctl {refused}") == "net.inet.tcp.cc.algorithm: newreno\n"
     script = setting("cc", "set", algorithm="nosuch", parameters={})
     sysctl = 'sysctl() { [ "$1" = -n ] && echo newreno && return; echo "net.inet.tcp.cc.algorithm: newreno"; return 1; }'
     done = replay(script, {"kldstat -q -m nosuch": ""}, sysctl)
@@ -223,7 +229,7 @@ def test_a_refused_algorithm_fails_though_sysctl_prints_the_old_one() -> None:
 
 
 def test_a_module_that_cannot_be_loaded_is_explained_by_dmesg() -> None:
-    assert "Please check dmesg(8)" in told("14.0", "kldload siftr", 0, "stderr")
+    assert "Please check dmesg(8)" in recorded_output("14.0", "kldload siftr", 0, "stderr")
     dmesg = (
         "KLD cc_cdg.ko: depends on ertt - not available or version mismatch\nlinker_load_file: unsupported"
     )
@@ -234,24 +240,24 @@ def test_a_module_that_cannot_be_loaded_is_explained_by_dmesg() -> None:
     assert "the kernel module cc_cdg cannot be loaded" in done.stderr
 
 
-# -- dummynet's counters and printing (6, 7) --
+# -- counters and output of dummynet --
 
 
 @pytest.mark.parametrize("release", ["13.2", "14.0"])
-def test_the_queue_sampler_reads_what_ipfw_shows_while_traffic_flows(release: str, tmp_path: Path) -> None:
-    shown = told(release, "ipfw pipe show", 0 if release == "13.2" else 4)
+def test_the_queue_sampler_reads_the_output_of_ipfw_while_traffic_flows(release: str, tmp_path: Path) -> None:
+    shown = recorded_output(release, "ipfw pipe show", 0 if release == "13.2" else 4)
     rules = "00043 9 900 pipe 20999 ip from any to any out xmit em2\n"
     rules += "00044 8 800 count ip from any to any out xmit em2"
     rows = sampled(numbered(shown, 1, 20999), rules, tmp_path)
     row = dict(zip(rows[0].split(","), rows[1].split(","), strict=True))
     assert (row["drops"], row["backlog_packets"]) == {"13.2": ("60", "0"), "14.0": ("0", "0")}[release]
-    assert (row["sent_packets"], row["sent_bytes"]) == ("8", "800")  # what left, not what came
+    assert (row["sent_packets"], row["sent_bytes"]) == ("8", "800")  # departures, not arrivals
     assert (row["t_ns"], row["interface"], row["handle"]) == ("1795271645123456789", "em2", "20999:")
     assert [sample.sent_bytes for sample in read_queue_samples(rows[:2], "em2")] == [800]
 
 
 def test_the_queue_of_a_trial_on_15_is_sampled_and_read_back(tmp_path: Path) -> None:
-    pipes, rules = told("15.0", "ipfw pipe show"), told("15.0", "ipfw -a list")
+    pipes, rules = recorded_output("15.0", "ipfw pipe show"), recorded_output("15.0", "ipfw -a list")
     rows = sampled(pipes, rules, tmp_path)
     row = dict(zip(rows[0].split(","), rows[1].split(","), strict=True))
     assert (row["handle"], row["backlog_packets"], row["backlog_bytes"], row["drops"]) == (
@@ -269,7 +275,7 @@ def test_the_queue_of_a_trial_on_15_is_sampled_and_read_back(tmp_path: Path) -> 
 
 
 def without_counts(rules: str) -> str:
-    """Return what ipfw prints as its rules without -a."""
+    """Return the output of `ipfw list` for an output of `ipfw -a list`."""
     return re.sub(r"(?m)^(\d+) +\d+ +\d+", r"\1", rules)
 
 
@@ -301,38 +307,38 @@ def sampled(pipes: str, rules: str, folder: Path) -> list[str]:
     return (folder / "src-queue.csv").read_text().splitlines()
 
 
-def test_rules_count_arrivals_and_departures_of_the_queue_and_pipes_drops_of_stages() -> None:
-    rules = told("14.0", "ipfw -a list")  # while traffic flowed
-    came, left = (line.split()[1:3] for line in rules.splitlines()[:2])
+def test_counters_of_the_queue_are_those_of_rules_and_counters_of_delay_stages_those_of_pipes() -> None:
+    rules = recorded_output("14.0", "ipfw -a list")  # while traffic flowed
+    arrived, left = (line.split()[1:3] for line in rules.splitlines()[:2])
     rules = rules.replace("00100", "00043").replace("00200", "00044")
     rules = rules.replace(
         "pipe 2 ip from 172.16.11.2 to 172.16.10.2 out", "count ip from any to any out xmit em2"
     )
-    pipes = numbered(told("14.0", "ipfw pipe show", 4), 1, 20002)
+    pipes = numbered(recorded_output("14.0", "ipfw pipe show", 4), 1, 20002)
     done = replay(setting("bottleneck", "counters"), {"ipfw -a list": rules, "ipfw pipe show": pipes})
     assert done.stderr == ""
     counts = parse_state(done.stdout)
     packets, size = map(int, left)
-    assert counts["queue.down"] == f"{size + 14 * packets} {packets} {int(came[0]) - packets}"
+    assert counts["queue.down"] == f"{size + 14 * packets} {packets} {int(arrived[0]) - packets}"
     row = next(line for line in pipes.splitlines() if "0.0.0.0/0" in line).split()
     total, drops = int(row[-5]), int(row[-1])
     assert counts["stage.down"] == f"{int(row[-4]) + 14 * (total - drops)} {total - drops} {drops}"
-    assert counts["stage.down1"] == "0 0 0"  # nothing came there yet
+    assert counts["stage.down1"] == "0 0 0"  # no packet has arrived at this stage yet
 
 
 def test_idle_queues_keep_their_counters_while_the_bottleneck_is_set() -> None:
-    assert "Drp" not in told("13.2", "sleep 2; ipfw pipe show")  # expire=1: the counters are gone
+    assert "Drp" not in recorded_output("13.2", "sleep 2; ipfw pipe show")  # expire=1: the counters are gone
     assert "turn net.inet.ip.dummynet.expire 0 " in setting("bottleneck", "set")
     assert "net.inet.ip.dummynet.expire=0" in setting("bottleneck", "wanted").splitlines()
 
 
 @pytest.mark.parametrize("pipe", sorted(AQM_OF_PIPE))
-def test_a_pipe_is_read_back_as_it_was_shown_by_a_real_kernel(pipe: int) -> None:
-    shown = told("14.0", f"ipfw pipe {pipe} show")
+def test_a_pipe_in_the_output_of_a_real_kernel_is_recognised(pipe: int) -> None:
+    shown = recorded_output("14.0", f"ipfw pipe {pipe} show")
     state = state_of("65534 allow ip from any to any", numbered(shown, pipe, 20999))
     recipe = CATALOGUE.recipe("aqm", AQM_OF_PIPE[pipe], FREEBSD)
-    asked = {"buffer_packets": 100 if pipe == 3 else 200, "ecn": int(pipe in (5, 7))}
-    lines = [line.strip() for line in recipe.render("shown", asked).splitlines() if line.strip()]
+    values = {"buffer_packets": 100 if pipe == 3 else 200, "ecn": int(pipe in (5, 7))}
+    lines = [line.strip() for line in recipe.render("shown", values).splitlines() if line.strip()]
     assert lines
     assert [str(found) for found in unmet([f"queue.20999*={line}" for line in lines], state)] == []
     assert state["pipe.20999.rate"] == "10000000"
@@ -342,20 +348,20 @@ def test_a_pipe_is_read_back_as_it_was_shown_by_a_real_kernel(pipe: int) -> None
 
 
 def test_a_queue_of_bytes_and_a_pipe_without_a_rate_are_read_back() -> None:
-    two = numbered(numbered(told("14.0", "ipfw pipe show", 1), 1, 20001), 2, 20999)
+    two = numbered(numbered(recorded_output("14.0", "ipfw pipe show", 1), 1, 20001), 2, 20999)
     state = state_of("", two)
     assert state["queue.20999"] == "800 KB droptail"
     shown = CATALOGUE.recipe("aqm", "bfifo", FREEBSD).render("shown", {"buffer_bytes": 819_200}).strip()
     assert shown == state["queue.20999"]
-    free = state_of("", numbered(told("14.0", "ipfw pipe show", 3), 2, 21001))
+    free = state_of("", numbered(recorded_output("14.0", "ipfw pipe show", 3), 2, 21001))
     assert (free["pipe.21001.rate"], free["pipe.21001.delay"]) == ("0", "5")
 
 
 @pytest.mark.parametrize(("aqm", "number", "packets"), [("fq_codel", 8, 1000), ("fq_pie", 9, 500)])
-def test_a_scheduler_is_read_back_as_it_was_shown_by_a_real_kernel(
+def test_a_scheduler_in_the_output_of_a_real_kernel_is_recognised(
     aqm: str, number: int, packets: int
 ) -> None:
-    shown = told("14.0", "ipfw sched show", 1)
+    shown = recorded_output("14.0", "ipfw sched show", 1)
     shown = shown.replace(f" sched {number} type", " sched 20999 type")
     state = state_of("", "", shown)
     wanted = CATALOGUE.recipe("aqm", aqm, FREEBSD).render("shown", {"buffer_packets": packets})
@@ -363,29 +369,31 @@ def test_a_scheduler_is_read_back_as_it_was_shown_by_a_real_kernel(
 
 
 def test_foreign_pipes_are_not_read() -> None:
-    state = state_of("", told("14.0", "ipfw pipe show", 1), told("14.0", "ipfw sched show", 0))
+    state = state_of(
+        "", recorded_output("14.0", "ipfw pipe show", 1), recorded_output("14.0", "ipfw sched show", 0)
+    )
     assert {key for key in state if key.startswith(("pipe.", "queue."))} == set()
 
 
-def test_a_rate_is_always_given_in_bits_and_read_back_because_ipfw_takes_any_unit() -> None:
-    assert told("14.0", "ipfw pipe 3 config bw 8mbitbits/s", 0, "stderr") == ""
+def test_a_rate_is_always_set_in_bits_and_read_back_because_ipfw_accepts_any_unit() -> None:
+    assert recorded_output("14.0", "ipfw pipe 3 config bw 8mbitbits/s", 0, "stderr") == ""
     script = setting("bottleneck", "set", **bottleneck(PLAIN)).replace(" $queue", " queue 546")
     assert "config bw 40000000bit/s delay 1ms queue 546" in script
     assert "pipe.20999.rate=40000000" in setting("bottleneck", "wanted").splitlines()
 
 
-def test_a_queue_that_was_silently_changed_is_noticed() -> None:
-    assert told("14.0", "ipfw pipe 3 config bw 10Mbit/s queue 0", 0, "stderr") == ""
+def test_a_queue_length_that_ipfw_changed_silently_is_reported() -> None:
+    assert recorded_output("14.0", "ipfw pipe 3 config bw 10Mbit/s queue 0", 0, "stderr") == ""
     wanted = [line for line in setting("bottleneck", "wanted").splitlines() if line.startswith("queue.20999")]
-    state = state_of("", numbered(told("14.0", "ipfw pipe show", 3), 2, 20999))
+    state = state_of("", numbered(recorded_output("14.0", "ipfw pipe show", 3), 2, 20999))
     assert [found.observed for found in unmet(wanted, state)] == ["50 sl. droptail"]
 
 
-# -- links that go down, clocks without fractions (8) --
+# -- links that go down, clocks without fractions --
 
 
-def test_an_interface_is_active_only_while_its_link_is() -> None:
-    up, down = (told("14.0", "ifconfig em1", turn) for turn in (0, 1))
+def test_an_interface_is_active_only_while_its_link_is_up() -> None:
+    up, down = (recorded_output("14.0", "ifconfig em1", turn) for turn in (0, 1))
     assert "status: no carrier" in down
     for text, code in ((up, 0), (down, 1)):
         assert replay("active em1", {"ifconfig em1": text}).returncode == code
@@ -393,14 +401,14 @@ def test_an_interface_is_active_only_while_its_link_is() -> None:
 
 
 @pytest.mark.parametrize("status", ["associated", "running"])
-def test_a_wireless_interface_is_active_when_it_is_a_station_s_or_an_access_point_s(status: str) -> None:
-    shown = told("14.0", "ifconfig em1").replace("status: active", f"status: {status}")
+def test_wireless_interfaces_of_a_station_and_of_an_access_point_are_active(status: str) -> None:
+    shown = recorded_output("14.0", "ifconfig em1").replace("status: active", f"status: {status}")
     assert replay("active em1", {"ifconfig em1": shown}).returncode == 0
 
 
 @pytest.mark.parametrize("agreed", ["", ",master", ",rxpause,txpause"])
 def test_the_speed_of_a_link_is_read_without_other_media_options(agreed: str) -> None:
-    shown = told("14.0", "ifconfig em1")
+    shown = recorded_output("14.0", "ifconfig em1")
     assert "media: Ethernet autoselect (1000baseT <full-duplex>)" in shown
     shown = shown.replace("<full-duplex>", f"<full-duplex{agreed}>")
     state = parse_state(replay(setting("speed", "read", interfaces=("em1",)), {"ifconfig em1": shown}).stdout)
@@ -410,19 +418,19 @@ def test_the_speed_of_a_link_is_read_without_other_media_options(agreed: str) ->
 
 
 @pytest.mark.parametrize(
-    ("asked", "order"),
+    ("before", "order"),
     [
         ("autoselect", "media autoselect"),
         ("100baseTX", "media 100baseTX mediaopt half-duplex"),
         ("100baseTX <full-duplex>", "media 100baseTX mediaopt full-duplex"),
     ],
 )
-def test_half_duplex_is_restored(asked: str, order: str) -> None:
-    # Cards list half duplex as a speed without an option; ifconfig(8) keeps the options of before (setmedia() of its
-    # ifmedia.c), so a speed alone would stay full-duplex.
-    listed = told("14.0", "ifconfig -m em1")
+def test_half_duplex_is_restored(before: str, order: str) -> None:
+    # Cards list half duplex as a speed without an option; ifconfig(8) keeps earlier options (setmedia() of its
+    # ifmedia.c), so that setting only a speed would keep full duplex.
+    listed = recorded_output("14.0", "ifconfig -m em1")
     assert ("media 100baseTX\n" in listed, "half-duplex" in listed) == (True, False)
-    restore = setting("speed", "restore", interfaces=("em1",), was={"speed.em1": asked}, rate=10**9)
+    restore = setting("speed", "restore", interfaces=("em1",), was={"speed.em1": before}, rate=10**9)
     assert restore.strip().splitlines()[0] == f"ifconfig em1 {order}"
 
 
@@ -431,7 +439,7 @@ def test_tso_is_disabled_by_a_sysctl_and_flags_change_only_where_they_differ() -
     assert "turn net.inet.tcp.tso 0" in text
     assert "tso" not in text.replace("net.inet.tcp.tso", "")
     assert text.count("-lro") == 1  # em2 has none
-    shown = {f"ifconfig em{n}": told("14.0", "ifconfig em1", n - 1) for n in (1, 2)}
+    shown = {f"ifconfig em{n}": recorded_output("14.0", "ifconfig em1", n - 1) for n in (1, 2)}
     end = {**shown, "sysctl -n net.inet.tcp.tso": "1", "sysctl -n net.inet.ip.forwarding": "0"}
     assert offload_state(end) == {
         "offload.tso": "1",
@@ -448,8 +456,8 @@ def offload_state(answers: Mapping[str, str]) -> dict[str, str]:
     return parse_state(done.stdout)
 
 
-def test_lro_of_a_router_stays_as_it_is_because_the_kernel_merges_nothing_there() -> None:
-    lro = told("14.0", "ifconfig em1", 0)
+def test_lro_of_a_router_is_not_changed_because_the_kernel_merges_no_forwarded_packets() -> None:
+    lro = recorded_output("14.0", "ifconfig em1", 0)
     router = {"ifconfig em1": lro, "ifconfig em2": lro, "sysctl -n net.inet.tcp.tso": "1"}
     router["sysctl -n net.inet.ip.forwarding"] = "1"
     was = offload_state(router)
@@ -460,8 +468,8 @@ def test_lro_of_a_router_stays_as_it_is_because_the_kernel_merges_nothing_there(
         assert "lro" not in setting("offloads", block, was=was)
 
 
-def test_lro_that_is_requested_on_a_router_is_the_flag_although_the_kernel_merges_nothing() -> None:
-    lro = told("14.0", "ifconfig em1", 0)
+def test_lro_requested_on_a_router_sets_the_flag_although_the_kernel_merges_no_forwarded_packets() -> None:
+    lro = recorded_output("14.0", "ifconfig em1", 0)
     router = {"ifconfig em1": lro, "ifconfig em2": lro.replace(",LRO", ""), "sysctl -n net.inet.tcp.tso": "0"}
     router["sysctl -n net.inet.ip.forwarding"] = "1"
     was = offload_state(router)
@@ -473,8 +481,8 @@ def test_lro_that_is_requested_on_a_router_is_the_flag_although_the_kernel_merge
     assert setting("offloads", "restore", was=was, lro=1).count('set -- "$@" -lro') == 1
 
 
-def test_lro_is_disabled_on_a_host_that_ends_connections_and_where_a_card_merges() -> None:
-    lro = told("14.0", "ifconfig em1", 0)
+def test_packets_are_merged_on_hosts_that_end_connections_and_by_cards_that_merge_themselves() -> None:
+    lro = recorded_output("14.0", "ifconfig em1", 0)
     six = lro.replace("\tnd6 ", "\tinet6 2001:db8::2 prefixlen 64\n\tnd6 ")
     link = lro.replace("\tnd6 ", "\tinet6 fe80::1%em1 prefixlen 64\n\tnd6 ")
     answers = {"sysctl -n net.inet.ip.forwarding": "1", "sysctl -n net.inet6.ip6.forwarding": "0"}
@@ -489,14 +497,14 @@ def test_lro_is_disabled_on_a_host_that_ends_connections_and_where_a_card_merges
         assert (replay(f'merging {name} "$(ifconfig {name})"', forwards).returncode == 0) is merges
 
 
-def test_lro_that_an_earlier_release_disabled_on_a_router_is_restored() -> None:
+def test_lro_that_an_earlier_version_of_samovar_disabled_on_a_router_is_restored() -> None:
     was = {"offload.tso": "1", "offload.em1.lro": "1", "offload.em2.lro": "0"}
     text = setting("offloads", "restore", was=was)
     assert [line for line in text.splitlines() if line.startswith('set -- "$@"')] == ['set -- "$@" lro']
 
 
 @pytest.mark.parametrize("name", ["offloads", "mtu", "speed", "txd"])
-def test_every_change_that_takes_a_link_down_waits_for_it(name: str) -> None:
+def test_every_change_that_takes_a_link_down_waits_until_the_link_is_up(name: str) -> None:
     for block in ("set", "restore"):
         text = setting(name, block)
         assert text.count("reattach" if name == "txd" else "restarted") >= 1
@@ -515,7 +523,7 @@ def test_every_change_that_takes_a_link_down_waits_for_it(name: str) -> None:
     ],
 )
 @pytest.mark.parametrize("block", ["set", "restore"])
-def test_an_interface_that_is_as_wanted_is_not_touched(
+def test_an_interface_that_has_the_wanted_values_already_is_not_changed(
     name: str, state: dict[str, str], values: dict[str, str], block: str
 ) -> None:
     text = setting(name, block, interfaces=("em1",), was=state, **values)
@@ -525,11 +533,11 @@ def test_an_interface_that_is_as_wanted_is_not_touched(
     assert (done.stderr, done.returncode) == ("", 0)
 
 
-def test_links_that_changes_have_taken_down_are_awaited_together_and_only_then(tmp_path: Path) -> None:
-    up, down = (told("14.0", "ifconfig em1", turn) for turn in (0, 1))
+def test_all_changed_links_are_awaited_together_and_unchanged_links_are_not_awaited(tmp_path: Path) -> None:
+    up, down = (recorded_output("14.0", "ifconfig em1", turn) for turn in (0, 1))
     (tmp_path / "up").write_text(up)
     (tmp_path / "down").write_text(down)
-    # Each link is up, down, down, up at the first times that it is read.
+    # The first four reads of a link find it up, down, down and up.
     program = f"""
 await() {{ shift; for _ in 1 2 3 4 5 6; do ! "$@" || return 0; echo sleep >>'{tmp_path}/log'; done; return 1; }}
 ifconfig() {{
@@ -542,19 +550,19 @@ ifconfig() {{
     )
     assert (done.stdout, done.stderr) == ("none\nall\n", "")
     reads = (tmp_path / "log").read_text().split()
-    assert reads.index("em2") < reads.index("sleep"), "both are read before anything waits"
+    assert reads.index("em2") < reads.index("sleep"), "both links are read before the first wait"
     assert 3 <= reads.count("em1") <= 5
     text = 'await() { shift; "$@"; }\nactive() { return 1; }\nrestarted em1; links_settled'
     assert replay("", {}, text).stderr == "em1 has no link 30 s after it was changed\n"
 
 
 def test_the_mtu_is_read_by_netstat() -> None:
-    done = replay("mtu em1", {"netstat -n -I em1": told("13.2", "netstat -ibn -I em1")})
+    done = replay("mtu em1", {"netstat -n -I em1": recorded_output("13.2", "netstat -ibn -I em1")})
     assert done.stdout == "1500\n"
 
 
 def test_the_clock_is_read_from_a_file_because_date_has_no_fractions(tmp_path: Path) -> None:
-    assert ".N" in told("13.2", "date; date -u +%s; date +%s.%N; date -u '+%Y-%m-%dT%H:%M:%SZ'")
+    assert ".N" in recorded_output("13.2", "date; date -u +%s; date +%s.%N; date -u '+%Y-%m-%dT%H:%M:%SZ'")
     script = CATALOGUE.recipe("step", "clock", FREEBSD).render("script", {})
     (tmp_path / "script").write_text(f"stat() {{ echo 1795271645.123456789; }}\n{script}now_ns\n")
     run = ["dash", str(tmp_path / "script")]
@@ -562,7 +570,7 @@ def test_the_clock_is_read_from_a_file_because_date_has_no_fractions(tmp_path: P
     assert (done.stdout, done.stderr) == ("1795271645123456789\n", "")
 
 
-# -- receive windows (10, and the ENOBUFS that followed recvspace=9999999) --
+# -- receive windows, and the ENOBUFS that followed recvspace=9999999 --
 
 
 def test_the_receive_buffer_starts_large_because_autotuning_stops_early() -> None:
@@ -577,30 +585,30 @@ def test_the_receive_buffer_starts_large_because_autotuning_stops_early() -> Non
 
 def test_no_receive_buffer_is_set_that_would_make_every_socket_fail() -> None:
     assert (
-        told("14.0", "sysctl net.inet.tcp.recvspace=9999999")
+        recorded_output("14.0", "sysctl net.inet.tcp.recvspace=9999999")
         == "net.inet.tcp.recvspace: 1500000 -> 9999999\n"
     )
-    assert "No buffer space available" in told("14.0", "iperf3 -c 172.16.11.9 -t 1", 0, "stderr")
+    assert "No buffer space available" in recorded_output("14.0", "iperf3 -c 172.16.11.9 -t 1", 0, "stderr")
     for size_bytes in (1000, 50_000, 1_500_000, 9_999_000, 100_000_000):
-        told_to = windowed(size_bytes)
-        space = int(told_to["net.inet.tcp.recvspace"])
-        room = int(told_to.get("kern.ipc.maxsockbuf", 2_097_152))
+        assignments = sysctls_of_window(size_bytes)
+        space = int(assignments["net.inet.tcp.recvspace"])
+        room = int(assignments.get("kern.ipc.maxsockbuf", 2_097_152))
         assert space <= room * 8 // 9
-        assert list(told_to)[-1] == "net.inet.tcp.recvspace"
+        assert list(assignments)[-1] == "net.inet.tcp.recvspace"
         unit = next(1 << scale for scale in range(15) if 65535 << scale >= room)
         offered = -(-(space if space <= 1460 else -(-space // 1460) * 1460) // unit) * unit
         assert size_bytes - 2 * 1460 - unit < offered <= size_bytes
 
 
-def test_the_computed_window_is_the_one_seen_on_the_wire() -> None:
+def test_the_computed_window_is_equal_to_the_window_on_the_wire() -> None:
     done = replay('offered 1500000 1460 "$(window_unit)"', {"sysctl -n kern.ipc.maxsockbuf": "2097152"})
     assert done.stdout == "1500928\n"  # the snd_wnd of both releases' SIFTR logs, with a recvspace of 1500000
     assert replay("space_for 100 1460 256", {}).returncode == 1
 
 
-def windowed(size_bytes: int) -> dict[str, str]:
-    """Say what the receive window's recipe sets, in its order, on a kernel with the usual limit."""
-    answers = {"route -n get -inet 172.16.10.2": told("13.2", "route -n get 172.16.11.2")}
+def sysctls_of_window(size_bytes: int) -> dict[str, str]:
+    """Return the sysctls that recipe `rwnd` sets, in order, on a kernel with default values."""
+    answers = {"route -n get -inet 172.16.10.2": recorded_output("13.2", "route -n get 172.16.11.2")}
     script = setting("rwnd", "set", size_bytes=size_bytes)
     usual = {
         "net.inet.tcp.recvspace": 65_536,
@@ -621,11 +629,11 @@ def windowed(size_bytes: int) -> dict[str, str]:
         (200_000, 65_536, "other"),
     ],
 )
-def test_a_window_fits_when_what_tcp_makes_of_the_buffer_is_just_below_it(
+def test_a_window_fits_if_the_buffer_in_whole_segments_is_just_below_it(
     size_bytes: int, space: int, fits: str
 ) -> None:
     answers = {
-        "route -n get -inet 172.16.10.2": told("14.0", "route -n get 172.16.11.2"),
+        "route -n get -inet 172.16.10.2": recorded_output("14.0", "route -n get 172.16.11.2"),
         "sysctl -n kern.ipc.maxsockbuf": "16776960",
         "sysctl -n net.inet.tcp.recvspace": str(space),
         "sysctl -n net.inet.tcp.recvbuf_auto": "0",
@@ -634,11 +642,11 @@ def test_a_window_fits_when_what_tcp_makes_of_the_buffer_is_just_below_it(
     assert parse_state(done.stdout)["window.172.16.10.2"] == fits
 
 
-# -- txd (11) --
+# -- txd --
 
 
 def test_the_ring_is_read_from_the_last_message_of_the_driver() -> None:
-    boot = told("13.2", "dmesg")
+    boot = recorded_output("13.2", "dmesg")
     assert replay("descriptors em1", {"dmesg": boot}).stdout == "1024\n"
     again = (
         boot
@@ -648,28 +656,28 @@ def test_the_ring_is_read_from_the_last_message_of_the_driver() -> None:
     assert replay("descriptors em2", {"dmesg": boot}).stdout == "none\n"
 
 
-def test_a_ring_is_set_in_the_kernel_s_environment_not_by_the_sysctl_that_does_nothing() -> None:
-    assert "0 -> 256" in told("14.0", "sysctl dev.em.1.iflib.override_ntxds=256")
+def test_a_ring_is_set_in_the_kernel_s_environment_not_by_the_sysctl_that_has_no_effect() -> None:
+    assert "0 -> 256" in recorded_output("14.0", "sysctl dev.em.1.iflib.override_ntxds=256")
     text = setting("txd", "set")
     assert "kenv " in text
     assert not re.search(r"sysctl (?!-n)", text)
 
 
-@pytest.mark.parametrize(("txd", "taken"), [(256, True), (257, False), (0, False), (4096, True)])
-def test_a_ring_that_is_no_power_of_two_is_refused_before_the_driver_ignores_it(
-    txd: int, taken: bool
+@pytest.mark.parametrize(("txd", "accepted"), [(256, True), (257, False), (0, False), (4096, True)])
+def test_a_ring_size_that_is_not_a_power_of_two_is_refused_because_the_driver_would_ignore_it(
+    txd: int, accepted: bool
 ) -> None:
     done = replay(setting("txd", "set", txd=txd).splitlines()[0], {})
-    assert (done.returncode == 0) is taken
-    assert ("not a power of two" in done.stderr) is not taken
+    assert (done.returncode == 0) is accepted
+    assert ("not a power of two" in done.stderr) is not accepted
 
 
-def test_addresses_and_static_routes_of_an_interface_are_put_back() -> None:
-    interface = told("13.2", "ifconfig").split("em1: ")[1].split("lo0: ")[0]
+def test_addresses_and_static_routes_of_an_interface_are_restored() -> None:
+    interface = recorded_output("13.2", "ifconfig").split("em1: ")[1].split("lo0: ")[0]
     echo = 'ifconfig() { echo "ifconfig $*"; }\nroute() { echo "route $*" >&2; }'
     script = f"addresses_back em1 <<'EOF'\n{interface}EOF\n"
     assert replay(script, {}, echo).stdout == "ifconfig em1 inet 172.16.10.2 netmask 0xffffff00 alias\n"
-    table = told("13.2", "netstat -rn -f inet")
+    table = recorded_output("13.2", "netstat -rn -f inet")
     script = f'route() {{ echo "route $*" >>"$log"; }}\nlog=$(mktemp); routes_back em1 <<\'EOF\'\n{table}EOF\ncat "$log"; rm "$log"'
     assert replay(script, {}).stdout == "route -q add -inet -net 172.16.11.0/24 172.16.10.1\n"
 
@@ -693,11 +701,11 @@ def test_a_loader_tunable_is_written_atomically_and_restored(tmp_path: Path) -> 
     assert [path.name for path in tmp_path.iterdir()] == ["loader.conf"]
 
 
-# -- SIFTR (1) --
+# -- SIFTR --
 
 
 class Siftr:
-    """The kernel's side of SIFTR as it was recorded: what each sysctl stores and refuses, and the log's two lines."""
+    """A stand-in for SIFTR in the kernel: sysctls with recorded values, and a log with a header and a footer."""
 
     def __init__(self, folder: Path, oids: str) -> None:
         self.folder = folder
@@ -710,7 +718,7 @@ class Siftr:
         program.write_text(f"""#!/bin/sh
 cd '{folder}/oids'
 case $1 in -n) name=${{2##*.}}; [ -e "$name" ] || {{ echo "sysctl: unknown oid '$2'" >&2; exit 1; }}; cat "$name"; exit ;; esac
-echo "$*" >>'{folder}/asked'
+echo "$*" >>'{folder}/assignments'
 for one; do
 set -- "$one"
 name=${{1%%=*}}; name=${{name##*.}} value=${{1#*=}}
@@ -729,7 +737,7 @@ done
             (folder / "bin" / name).chmod(0o755)
 
     def run(self, then: str = ":", **values: object) -> subprocess.CompletedProcess[str]:
-        """Log for a moment, do what is to be done `then`, and end."""
+        """Run the logger for a moment, run the shell text `then`, and stop the logger."""
         recipe = CATALOGUE.recipe("logger", "siftr", FREEBSD)
         start = recipe.render("start", {**values_of(recipe), **values})
         script = (
@@ -746,8 +754,8 @@ done
 
 
 SIFTR_OIDS = {
-    "13.2": told("13.2", "sysctl net.inet.siftr", 1),
-    "14.0": told("14.0", "sysctl net.inet.siftr", 1),
+    "13.2": recorded_output("13.2", "sysctl net.inet.siftr", 1),
+    "14.0": recorded_output("14.0", "sysctl net.inet.siftr", 1),
 }
 
 
@@ -760,9 +768,8 @@ def test_siftr_writes_header_and_footer_to_one_file_and_is_restored(release: str
     assert (tmp_path / "src-siftr.csv").read_text() == "enable_time_secs=1\ndisable_time_secs=2\n"
     assert {path.name: path.read_text() for path in (tmp_path / "oids").iterdir()} == before
     assert ("genhashes" in before) is (release == "13.2")
-    # A slow host needs a second to start a program, and timeout(1) leaves ten seconds.
-    # A slow host needs 0.2 s to start a program, and timeout(1) leaves two seconds.
-    last = (tmp_path / "asked").read_text().splitlines()[-1].split()
+    # One program does both: a slow host needs a second to start a program, and timeout(1) leaves ten seconds for all.
+    last = (tmp_path / "assignments").read_text().splitlines()[-1].split()
     assert (last[0], last[-1]) == ("net.inet.siftr.enabled=0", "net.inet.siftr.logfile=/var/log/siftr.log")
 
 
@@ -778,7 +785,7 @@ def test_a_siftr_that_is_in_use_is_not_changed(tmp_path: Path) -> None:
     assert siftr.value("logfile") == "/var/log/siftr.log"
 
 
-def test_a_siftr_that_an_earlier_trial_left_on_is_disabled_and_used(tmp_path: Path) -> None:
+def test_a_siftr_that_an_earlier_trial_left_enabled_is_disabled_and_used(tmp_path: Path) -> None:
     siftr = Siftr(tmp_path, SIFTR_OIDS["14.0"])
     (tmp_path / "oids" / "enabled").write_text("1\n")
     (tmp_path / "oids" / "logfile").write_text(f"{tmp_path.parent}/earlier/src-siftr.csv\n")
@@ -790,7 +797,7 @@ def test_a_siftr_that_an_earlier_trial_left_on_is_disabled_and_used(tmp_path: Pa
 
 @pytest.mark.parametrize("release", sorted(SIFTR_OIDS))
 def test_the_log_file_of_a_deleted_trial_is_replaced_by_the_default(release: str, tmp_path: Path) -> None:
-    # What was left of a trial that was broken off: SIFTR refuses a file in a folder that is not there.
+    # After an interrupted trial, its folder was deleted: SIFTR refuses a file in a folder that does not exist.
     siftr = Siftr(tmp_path, SIFTR_OIDS[release])
     (tmp_path / "oids" / "logfile").write_text(f"{tmp_path}/gone/src-siftr.csv\n")
     done = siftr.run()
@@ -815,7 +822,9 @@ def test_siftr_does_not_wait_for_the_footer_of_a_deleted_log(tmp_path: Path) -> 
         ("/var/log/siftr.log", []),
     ],
 )
-def test_a_sweep_disables_siftr(logfile: str, orders: list[str]) -> None:
+def test_a_sweep_disables_siftr_only_if_its_log_is_in_a_trial_s_folder(
+    logfile: str, orders: list[str]
+) -> None:
     sweep = CATALOGUE.recipe("step", "sweep", FREEBSD).render("script", {"campaign": "c"})
     kernel = f"""dir=/tmp/samovar-test/x
 rm() {{ :; }}
@@ -830,21 +839,23 @@ sysctl() {{ if [ "$1" = -n ]; then echo {logfile}; else echo "$1" >&3; fi; }}"""
     assert done.stdout.splitlines() == [f"net.inet.siftr.{order}" for order in orders]
 
 
-def test_a_listening_port_is_found_though_columns_run_into_each_other() -> None:
-    shown = told("14.0", "pgrep iperf3 >/dev/null || iperf3 -s -D; sleep 0.3; sockstat -4 -l -p 5201")
+def test_a_listening_port_is_found_although_columns_of_sockstat_have_no_space_between_them() -> None:
+    shown = recorded_output(
+        "14.0", "pgrep iperf3 >/dev/null || iperf3 -s -D; sleep 0.3; sockstat -4 -l -p 5201"
+    )
     heading = shown.splitlines()[0] + "\n"
     for port, text, code in (
         ("5201", shown, 0),
         ("520", heading, 1),
-        ("22", told("13.2", "sockstat -4 -l"), 0),
+        ("22", recorded_output("13.2", "sockstat -4 -l"), 0),
     ):
         assert replay(f"listening {port}", {f"sockstat -4 -6 -l -p {port}": text}).returncode == code
         assert replay(f"listening_udp {port}", {f"sockstat -4 -6 -l -p {port}": text}).returncode == 1
 
 
-def test_a_program_that_ends_before_timeout_waits_is_noticed(tmp_path: Path) -> None:
-    # As timeout.c has it, SIGCHLD is caught before the fork and awaited after it: one in between is lost.
-    (tmp_path / "deaf.py").write_text(
+def test_the_end_of_a_program_is_reported_even_if_timeout_misses_it(tmp_path: Path) -> None:
+    # FreeBSD's timeout.c catches SIGCHLD before the fork and waits for it afterwards: one that arrives in between is lost.
+    (tmp_path / "waits_late.py").write_text(
         "import signal, subprocess, sys\n"
         "subprocess.run(sys.argv[4:])\n"
         "signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})\n"
@@ -852,7 +863,7 @@ def test_a_program_that_ends_before_timeout_waits_is_noticed(tmp_path: Path) -> 
     )
     script = (
         prelude().replace("/tmp/samovar-test/x", str(tmp_path / "samovar" / "x"))
-        + f'\ntimeout() {{ exec {sys.executable} {tmp_path}/deaf.py "$@"; }}\n'
+        + f'\ntimeout() {{ exec {sys.executable} {tmp_path}/waits_late.py "$@"; }}\n'
         'launch a 20 a.out true\nawait 10 ended a || exit 1\nread -r code <a.exit; echo "$code"\n'
     )
     done = subprocess.run(["dash", "-c", script], text=True, capture_output=True, check=False, timeout=30)
@@ -870,7 +881,7 @@ def test_a_logger_that_needs_seconds_to_end_is_not_killed(tmp_path: Path) -> Non
 
 
 def test_a_program_that_survives_timeout_is_killed(tmp_path: Path) -> None:
-    # A second SIGTERM has timeout(1) of FreeBSD forget that it was to kill, and it leads no group of its own.
+    # After a second SIGTERM, timeout(1) of FreeBSD no longer sends SIGKILL, and it does not lead a process group.
     script = (
         prelude().replace("/tmp/samovar-test/x", str(tmp_path / "samovar" / "x"))
         + '\ntimeout() { shift 2; exec timeout --foreground "$@"; }\n'
@@ -896,7 +907,9 @@ def test_features_that_dummynet_lacks_are_refused_by_name(what: str) -> None:
     assert f"dummynet has no {what}" in done.stderr
 
 
-def test_half_milliseconds_go_to_direction_up_and_smaller_parts_are_refused() -> None:
+def test_half_milliseconds_of_both_directions_are_added_to_direction_up_and_smaller_fractions_are_refused() -> (
+    None
+):
     text = setting("bottleneck", "set", **bottleneck(PLAIN))
     assert re.findall(r"delay (\d+)ms", text) == ["6", "1", "7", "1"]
     down = PLAIN.down.model_copy(update={"delay_s": 0.0001})
@@ -928,8 +941,8 @@ def test_one_ms_of_the_delay_follows_the_queue_so_that_no_packet_overtakes_after
     assert f" delay {after}ms $queue" in script or after is None
 
 
-def test_packets_of_no_class_keep_a_delay_of_zero() -> None:
-    """Only a delay that every packet of the direction has may be split."""
+def test_packets_outside_of_all_classes_keep_a_delay_of_zero() -> None:
+    """A part of the delay follows the queue only if all packets of the direction have this delay."""
     down = PATH.down.model_copy(update={"delay_s": 0.0, "loss": 0.0, "reorder": 0.0})
     path = PATH.model_copy(update={"down": down})
     wanted = parse_state(setting("bottleneck", "wanted", **bottleneck(path)))
@@ -945,30 +958,30 @@ NEIGHBOURS = """\
 ? (172.16.10.9) at 4a:32:a1:ec:bb:9c on em1 expires in 1182 seconds [ethernet]
 ? (172.16.10.2) at 02:54:ac:10:1e:02 on em1 permanent [ethernet]
 ? (172.16.10.1) at 02:54:ac:10:1e:01 on em1 permanent [ethernet]"""
-"""As arp(8) of 14.0 prints them; the interface's own address is one of them."""
+"""Output of arp(8) on 14.0, with the interface's own address in the second line."""
 
 
 def test_a_reattached_interface_gets_its_settings_back_in_order(tmp_path: Path) -> None:
     log = tmp_path / "log"
     gone = "em1: flags=8802<BROADCAST,SIMPLEX,MULTICAST> metric 0 mtu 1500\n\tstatus: active\n"
     recorder = f"""
-said() {{ echo "$*" >>'{log}'; }}
-ifconfig() {{ [ $# -gt 1 ] && {{ said ifconfig "$@"; return; }}; if [ -e '{log}' ]; then cat <<'EOF'
+note() {{ echo "$*" >>'{log}'; }}
+ifconfig() {{ [ $# -gt 1 ] && {{ note ifconfig "$@"; return; }}; if [ -e '{log}' ]; then cat <<'EOF'
 {gone.rstrip()}
 EOF
 else cat <<'EOF'
-{told("14.0", "ifconfig em1").rstrip()}
+{recorded_output("14.0", "ifconfig em1").rstrip()}
 EOF
 fi; }}
-devctl() {{ said devctl "$@"; }}
-arp() {{ [ $1 = -an ] && echo '{NEIGHBOURS}' || said arp "$@"; }}
-route() {{ said route "$@"; }}
-sysctl() {{ case $1 in -n) echo 3 ;; *) said sysctl "$@" ;; esac; }}
+devctl() {{ note devctl "$@"; }}
+arp() {{ [ $1 = -an ] && echo '{NEIGHBOURS}' || note arp "$@"; }}
+route() {{ note route "$@"; }}
+sysctl() {{ case $1 in -n) echo 3 ;; *) note sysctl "$@" ;; esac; }}
 await() {{ [ "$2" = inactive ] || {{ shift; "$@"; }}; }}
 """
     answers = {
-        "netstat -n -I em1": told("13.2", "netstat -ibn -I em1").replace("1500", "600 "),
-        "netstat -rn": told("14.0", "netstat -rn -f inet"),
+        "netstat -n -I em1": recorded_output("13.2", "netstat -ibn -I em1").replace("1500", "600 "),
+        "netstat -rn": recorded_output("14.0", "netstat -rn -f inet"),
     }
     done = replay("reattach em1", answers, recorder)
     assert (done.stderr, done.returncode) == ("", 0)
@@ -988,7 +1001,7 @@ await() {{ [ "$2" = inactive ] || {{ shift; "$@"; }}; }}
 def test_an_interface_that_does_not_come_back_stops_the_trial() -> None:
     recorder = "devctl() { :; }\nifconfig() { return 1; }\nsysctl() { return 1; }\nawait() { return 1; }"
     answers = {
-        "netstat -n -I em1": told("13.2", "netstat -ibn -I em1"),
+        "netstat -n -I em1": recorded_output("13.2", "netstat -ibn -I em1"),
         "netstat -rn": "",
         "arp -an -i em1": "",
     }
@@ -996,8 +1009,8 @@ def test_an_interface_that_does_not_come_back_stops_the_trial() -> None:
     assert (done.returncode, done.stderr) == (1, "em1 did not come back\n")
 
 
-def test_a_queue_may_be_longer_than_the_hundred_slots_that_a_kernel_allows_at_first() -> None:
-    refusal = told("14.0", "ipfw pipe 3 config bw 10Mbit/s queue 100000", 0, "stderr")
+def test_a_queue_may_be_longer_than_the_hundred_slots_that_the_kernel_allows_by_default() -> None:
+    refusal = recorded_output("14.0", "ipfw pipe 3 config bw 10Mbit/s queue 100000", 0, "stderr")
     assert "2 <= queue size <= 20000" in refusal
     lines = setting("bottleneck", "set").splitlines()
     first = next(number for number, line in enumerate(lines) if line.startswith("ipfw "))
@@ -1006,9 +1019,9 @@ def test_a_queue_may_be_longer_than_the_hundred_slots_that_a_kernel_allows_at_fi
     assert "net.inet.ip.dummynet.pipe_byte_limit 67108864" in turned
 
 
-def test_tcpdump_is_ended_when_it_has_read_all_packets(tmp_path: Path) -> None:
+def test_packets_that_tcpdump_has_not_read_at_its_end_are_reported(tmp_path: Path) -> None:
     closing = next(c for c in commands("14.0") if c.startswith("(tcpdump"))
-    assert "0 packets dropped by kernel" in told("14.0", closing, 0, "stderr")
+    assert "0 packets dropped by kernel" in recorded_output("14.0", closing, 0, "stderr")
     drain = CATALOGUE.recipe("logger", "tcpdump", FREEBSD).render(
         "drain", values_of(CATALOGUE.recipe("logger", "tcpdump", FREEBSD))
     )
@@ -1026,7 +1039,7 @@ def test_tcpdump_is_ended_when_it_has_read_all_packets(tmp_path: Path) -> None:
             True,
         ),
     ):
-        # tcpdump begins with its name where it is asked meanwhile (info() of its tcpdump.c), and not at its end.
+        # tcpdump prints its name before counters that are requested while it runs (info() of its tcpdump.c), not at its end.
         (tmp_path / "src-tcpdump.err").write_text(f"tcpdump: listening on em1\n{line}\n")
         (tmp_path / "src-tcpdump.pid").write_text("1\n")
         helpers = f"cd '{tmp_path}'\npkill() {{ :; }}\nawait() {{ shift; \"$@\"; }}"
@@ -1035,12 +1048,12 @@ def test_tcpdump_is_ended_when_it_has_read_all_packets(tmp_path: Path) -> None:
         assert ("were left in the kernel's buffer" in done.stdout) is behind
 
 
-def test_counters_are_found_by_headings_and_names(tmp_path: Path) -> None:
-    rows = counted(
+def test_counters_of_an_interface_are_found_by_column_headings_and_names_of_sysctls(tmp_path: Path) -> None:
+    rows = run_logger(
         "nic",
         {
-            "netstat": told("14.0", "netstat -i -b -n -I em1"),
-            "sysctl": told("14.0", "sysctl dev.em.1.mac_stats 2>/dev/null | head -60"),
+            "netstat": recorded_output("14.0", "netstat -i -b -n -I em1"),
+            "sysctl": recorded_output("14.0", "sysctl dev.em.1.mac_stats 2>/dev/null | head -60"),
         },
         tmp_path,
     )
@@ -1053,11 +1066,11 @@ def test_counters_are_found_by_headings_and_names(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
-def test_cpu_times_are_shares_since_the_last_sample(tmp_path: Path) -> None:
-    clockrate = told("13.2", next(c for c in commands("13.2") if "kern.clockrate" in c))
+def test_cpu_shares_are_computed_over_the_time_since_the_previous_sample(tmp_path: Path) -> None:
+    clockrate = recorded_output("13.2", next(c for c in commands("13.2") if "kern.clockrate" in c))
     rate = next(line for line in clockrate.splitlines() if "stathz" in line)
     script = 'case $2 in kern.clockrate) echo "%s" ;; *) n=$(cat n 2>/dev/null || echo 0); echo $((n + 1)) >n; echo "0 0 0 $((n * 32)) $((n * 96))" ;; esac'
-    rows = counted("cpu", {"sysctl": "!" + script % rate.partition(": ")[2]}, tmp_path)
+    rows = run_logger("cpu", {"sysctl": "!" + script % rate.partition(": ")[2]}, tmp_path)
     first, second = (dict(zip(rows[0].split(","), row.split(","), strict=True)) for row in rows[1:3])
     assert (first["cpu"], first["busy_share"]) == ("0", "")
     assert (second["busy_share"], second["softirq_share"]) == ("0.2500", "0.2500")
@@ -1065,15 +1078,15 @@ def test_cpu_times_are_shares_since_the_last_sample(tmp_path: Path) -> None:
 
 
 def test_beacons_are_parsed_from_tcpdump_s_output_for_echo_requests(tmp_path: Path) -> None:
-    printed = told(
+    printed = recorded_output(
         "14.0", next(c for c in commands("14.0") if c.startswith("tcpdump --time-stamp-type=host"))
     )
     line = next(line for line in printed.splitlines() if "echo request" in line)
     beacon = line.replace(line.split()[0], "1795271645.953945").replace("172.16.11.2", "224.0.1.199")
     elsewhere = beacon.replace("172.16.10.2", "172.16.10.9")
-    ifconfig = told("13.2", "ifconfig").split("em1: ")[1].split("lo0: ")[0]
+    ifconfig = recorded_output("13.2", "ifconfig").split("em1: ")[1].split("lo0: ")[0]
     tcpdump = f"!echo 'listening on em1' >&2; cat <<'EOF'\n{beacon}\n{elsewhere}\nEOF\nexec sleep 0.4"
-    rows = counted(
+    rows = run_logger(
         "beacons",
         {"tcpdump": tcpdump, "ifconfig": "em1: " + ifconfig, "ping": "!exit 0"},
         tmp_path,
@@ -1088,7 +1101,7 @@ def test_beacons_are_parsed_from_tcpdump_s_output_for_echo_requests(tmp_path: Pa
 
 
 def test_the_beacon_logger_ends_if_tcpdump_fails(tmp_path: Path) -> None:
-    ifconfig = "em1: " + told("13.2", "ifconfig").split("em1: ")[1].split("lo0: ")[0]
+    ifconfig = "em1: " + recorded_output("13.2", "ifconfig").split("em1: ")[1].split("lo0: ")[0]
     tcpdump = "echo 'listening on em1' >&2; exec 2>&-; sleep 0.3; exit 1"
     for name, body in {"tcpdump": tcpdump, "ifconfig": f"cat <<'EOF'\n{ifconfig}EOF"}.items():
         (tmp_path / name).write_text(f"#!/bin/sh\n{body}\n")

@@ -1,4 +1,4 @@
-"""Scripts of generators, which start at a given time and are watched on their host; run here by a real shell."""
+"""Scripts of generators: golden texts, and traffic that a real shell starts, watches and stops."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ HOSTILE = "$(touch pwned)`touch pwned`;touch pwned'\"&|>pwned"
 
 
 def trial(*flows: FlowPlan, stop: StopPlan | None = None, captures: tuple[CapturePlan, ...] = ()) -> Trial:
-    """The sample trial with other traffic."""
+    """Return the sample trial with other traffic, stop condition and captures."""
     update = {"flows": flows, "stop": stop, "deadline_s": 20.0, "captures": captures, "loggers": ()}
     return replace(TRIAL, id=uuid.uuid4().hex, source=RESOLVED.model_copy(update=update))
 
@@ -69,7 +69,7 @@ def _parts(ends: FlowEnds, end: str, known: FlowPlan) -> Iterator[str]:
 
 
 def _without_programs(text: str) -> str:
-    """Name the programs that a script holds in other languages, in place of their text."""
+    """Replace each program in another language within a script by its file name."""
     ending = (ROOT / "templates" / "posix" / "program" / "ending.py").read_text()
     for path in (ROOT / "templates").glob("*/program/*"):
         for before in ("", ending):
@@ -82,7 +82,7 @@ def _own(text: str | None, name: str) -> str:
 
 
 @pytest.mark.parametrize("generator", GENERATORS)
-def test_a_generator_s_scripts_are_the_golden_ones(generator: str) -> None:
+def test_the_scripts_of_a_generator_are_equal_to_the_golden_file(generator: str) -> None:
     path = GOLDEN / f"generator-{generator}.sh"
     text = "".join(f"# ==== {name} ====\n{part}" for name, part in _blocks(generator).items())
     if os.environ.get("SAMOVAR_WRITE_GOLDEN"):
@@ -129,17 +129,17 @@ def test_a_logger_records_all_ports_if_a_generator_chooses_its_own(
     assert logger.values["ports"] == ports
 
 
-def test_freebsd_has_every_generator_and_by_the_same_recipe() -> None:
+def test_linux_and_freebsd_use_the_same_recipe_for_every_generator() -> None:
     assert CATALOGUE.names("generator", "freebsd") == set(GENERATORS)
     for name in CATALOGUE.names("generator", "freebsd"):
         same = CATALOGUE.recipe("generator", name, "linux").path
         assert CATALOGUE.recipe("generator", name, "freebsd-9").path == same, (
-            "the golden text is both systems', but for what asks for the system"
+            "one golden text covers both systems, except for branches on `system`"
         )
 
 
 @pytest.mark.parametrize("generator", GENERATORS)
-def test_a_generator_s_scripts_pass_the_shell_s_own_check(generator: str) -> None:
+def test_the_scripts_of_a_generator_pass_the_syntax_check_of_dash(generator: str) -> None:
     for text in _blocks(generator).values():
         done = subprocess.run(["dash", "-n"], input=text, text=True, capture_output=True, check=False)
         assert (done.returncode, done.stderr) == (0, "")
@@ -177,19 +177,16 @@ def _command(label: str, run: str, **given: object) -> FlowPlan:
 
 
 class Host:
-    """This machine in the place of one of the trial's hosts."""
+    """This machine, which runs the scripts of the trial's host src."""
 
     def __init__(self, text: TrialScripts) -> None:
         self.scripts, self.folder = text, Path(text.folder)
         self.t0_ns = time.time_ns() + 100_000_000
 
     def traffic(self, **limits: float) -> subprocess.Popen[str]:
-        """Run the traffic, on a disk that may be full and with a clock that may be set, unless limits are given."""
+        """Start the traffic; only with `limits`, a full disk or a step of the clock ends it."""
         own = keys.Thresholds().model_copy(update={"disk_bytes": 0, "clock_step_s": 1e9, **limits})
         return self._start(self.scripts.traffic("src", self.t0_ns, own) or "")
-
-    def follow(self) -> subprocess.Popen[str]:
-        return self._start(self.scripts.follow("src", self.t0_ns))
 
     def order(self, word: str) -> None:
         subprocess.run(["dash"], input=self.scripts.order(word), text=True, check=True, timeout=20)
@@ -198,7 +195,7 @@ class Host:
         return self._done(self.scripts.stop("src") or "")
 
     def on_host(self, text: str) -> str:
-        """Run a text with the functions that all scripts share."""
+        """Run shell text with the functions that all scripts share, and return its output."""
         return self._done(self.scripts.script("src", (text,)))
 
     def _done(self, script: str) -> str:
@@ -223,77 +220,77 @@ def host() -> Iterator[Callable[..., Host]]:
         subprocess.run(["dash"], input=one.scripts.sweep("src"), text=True, check=False, timeout=30)
 
 
-def _said(process: subprocess.Popen[str]) -> list[str]:
+def _printed_lines(process: subprocess.Popen[str]) -> list[str]:
     return process.communicate(timeout=20)[0].splitlines()
 
 
 def test_the_end_of_clients_is_reported_once_all_have_ended(host: Callable[..., Host]) -> None:
     at = host(*_commands(a="true", b="sleep 0.3"))
-    assert _said(at.traffic()) == ["idle"]
+    assert _printed_lines(at.traffic()) == ["idle"]
     assert "exit a-client 0\nexit b-client 0" in at.stop()
 
 
 def test_a_client_that_fails_ends_the_others_at_once(host: Callable[..., Host]) -> None:
     at = host(*_commands(a="sleep 60", b="exit 3"))
-    assert _said(at.traffic()) == ["failed b-client ended with exit code 3"]
-    told = at.stop()
-    assert "exit b-client 3" in told
-    assert "finished a-client" in told
-    assert "finished b-client" not in told
+    assert _printed_lines(at.traffic()) == ["failed b-client ended with exit code 3"]
+    status = at.stop()
+    assert "exit b-client 3" in status
+    assert "finished a-client" in status
+    assert "finished b-client" not in status
 
 
 def test_a_client_that_ends_well_before_its_time_has_failed(host: Callable[..., Host]) -> None:
     at = host(_command("a", "true", size_bytes=None, duration_s=30.0))
-    assert _said(at.traffic()) == ["failed a-client ended too early, with exit code 0"]
+    assert _printed_lines(at.traffic()) == ["failed a-client ended too early, with exit code 0"]
 
 
-def test_a_client_may_end_after_the_share_of_its_duration_that_is_required(host: Callable[..., Host]) -> None:
+def test_a_client_may_end_after_the_required_share_of_its_duration(host: Callable[..., Host]) -> None:
     at = host(_command("a", "sleep 0.4", size_bytes=None, duration_s=30.0))
-    assert _said(at.traffic(duration=0.01)) == ["idle"]
+    assert _printed_lines(at.traffic(duration=0.01)) == ["idle"]
 
 
 def test_a_flow_ends_with_the_flow_that_it_names(host: Callable[..., Host]) -> None:
     at = host(_command("a", "sleep 60", size_bytes=None, until="b"), _command("b", "sleep 0.2"))
-    assert _said(at.traffic()) == ["idle"]
-    told = at.stop()
-    assert "finished a-client" in told
-    assert "exit b-client 0" in told
+    assert _printed_lines(at.traffic()) == ["idle"]
+    status = at.stop()
+    assert "finished a-client" in status
+    assert "exit b-client 0" in status
 
 
 def test_a_flow_ends_with_the_last_of_a_group(host: Callable[..., Host]) -> None:
     group = [_command(f"b-{n}", f"sleep 0.{n}", group="b") for n in (1, 3)]
     at = host(_command("a", "sleep 60", size_bytes=None, until="b"), *group)
-    assert _said(at.traffic()) == ["idle"]
-    told = at.stop()
-    assert "exit b-1-client 0" in told
-    assert "exit b-2-client" not in told
-    assert "exit b-3-client 0" in told
+    assert _printed_lines(at.traffic()) == ["idle"]
+    status = at.stop()
+    assert "exit b-1-client 0" in status
+    assert "exit b-2-client" not in status
+    assert "exit b-3-client 0" in status
 
 
-def test_the_stop_of_a_trial_ends_what_runs_and_what_has_not_begun(host: Callable[..., Host]) -> None:
+def test_the_stop_of_a_trial_ends_running_flows_and_cancels_later_flows(host: Callable[..., Host]) -> None:
     flows = (_command("a", "sleep 60"), _command("b", "touch begun", start_s=30.0))
     at = host(*flows, stop=StopPlan(after_s=0.3))
-    assert _said(at.traffic()) == ["idle"]
-    told = at.stop()
-    assert "finished a-client" in told
-    assert "exit b-client unstarted\nfinished b-client" in told
+    assert _printed_lines(at.traffic()) == ["idle"]
+    status = at.stop()
+    assert "finished a-client" in status
+    assert "exit b-client unstarted\nfinished b-client" in status
     assert not (at.folder / "begun").exists()
 
 
 def test_the_end_of_a_flow_ends_the_trial_if_stop_names_it(host: Callable[..., Host]) -> None:
     at = host(*_commands(a="sleep 60", b="sleep 0.2"), stop=StopPlan(when="b"))
-    assert _said(at.traffic()) == ["idle"]
+    assert _printed_lines(at.traffic()) == ["idle"]
     assert "finished a-client" in at.stop()
 
 
-def test_an_order_between_two_scripts_is_executed_by_the_next(host: Callable[..., Host]) -> None:
+def test_an_order_between_two_scripts_is_executed_by_the_next_script(host: Callable[..., Host]) -> None:
     at = host(*_commands(a="sleep 60"))
     at.order("stop")
-    assert _said(at.traffic()) == ["idle"]
+    assert _printed_lines(at.traffic()) == ["idle"]
     assert "exit a-client unstarted" in at.stop()
 
 
-def test_an_order_ends_a_flow_while_it_is_watched(host: Callable[..., Host]) -> None:
+def test_an_order_ends_a_flow_while_the_traffic_runs(host: Callable[..., Host]) -> None:
     at = host(*_commands(a="touch begun; exec sleep 60", b="exec sleep 61"))
     process = at.traffic()
     while not (at.folder / "begun").exists():
@@ -301,22 +298,22 @@ def test_an_order_ends_a_flow_while_it_is_watched(host: Callable[..., Host]) -> 
         time.sleep(0.02)
     at.order("a-client.halt")
     at.order("stop")
-    assert _said(process) == ["idle"]
+    assert _printed_lines(process) == ["idle"]
     assert "finished a-client" in at.stop()
 
 
-def test_a_client_whose_server_has_gone_has_failed(host: Callable[..., Host]) -> None:
+def test_a_client_that_runs_after_the_end_of_its_server_has_failed(host: Callable[..., Host]) -> None:
     at = host(*_commands(a="sleep 60"))
     process = at.traffic()
     at.order("a-client.doubt")
-    assert _said(process) == ["failed a-client still ran after its server had ended"]
+    assert _printed_lines(process) == ["failed a-client still ran after its server had ended"]
 
 
-def test_other_processes_can_end_a_trial(host: Callable[..., Host]) -> None:
+def test_a_program_ends_the_traffic_with_a_message_in_the_file_trouble(host: Callable[..., Host]) -> None:
     at = host(
         *_commands(a="sleep 60", watcher="echo the disk is full >trouble; echo wake 1<>events; exec sleep 60")
     )
-    assert _said(at.traffic()) == ["failed the disk is full"]
+    assert _printed_lines(at.traffic()) == ["failed the disk is full"]
     assert "finished a-client" in at.stop()
 
 
@@ -326,9 +323,9 @@ def test_a_logger_that_ends_by_itself_is_reported_with_time_exit_code_and_messag
     at = host(*_commands(a="sleep 60"), captures=RESOLVED.captures[:1])
     process = at.traffic()
     at.on_host("launch src-eth1 9 src-eth1.pcap.gz sh -c 'sleep 0.3; echo out of memory >&2; exit 3'\n")
-    (said,) = _said(process)
+    (line,) = _printed_lines(process)
     assert re.fullmatch(
-        r"lost src-eth1 ended by itself after \d+\.\d s with exit code 3: out of memory", said
+        r"lost src-eth1 ended by itself after \d+\.\d s with exit code 3: out of memory", line
     )
     assert "finished a-client" in at.stop()
 
@@ -339,20 +336,22 @@ def test_too_little_free_disk_space_ends_the_trial(
     at = host(*_commands(a="sleep 60"))
     (said,) = _said(at.traffic(disk_bytes=10**18))
     assert re.fullmatch(rf"disk \d+MB are free in {re.escape(at.scripts.folder)}", said)
+    (line,) = _printed_lines(at.traffic(disk_bytes=10**18))
+    assert re.fullmatch(rf"disk \d+ MiB are free in {re.escape(at.scripts.folder)}", line)
     assert "finished a-client" in at.stop()
 
 
-def test_the_clock_s_time_at_boot_is_within_its_bounds(
+def test_the_bounds_of_the_clock_s_time_at_boot_overlap_in_all_readings(
     host: Callable[..., Host],
 ) -> None:
-    looks = "clock_at_boot\necho $b_floor $b_ceiling\n" * 5
-    bounds = [tuple(map(int, line.split())) for line in host().on_host(looks).splitlines()]
+    readings = "clock_at_boot\necho $b_floor $b_ceiling\n" * 5
+    bounds = [tuple(map(int, line.split())) for line in host().on_host(readings).splitlines()]
     assert max(floor for floor, _ in bounds) <= min(ceiling for _, ceiling in bounds)
 
 
-def test_a_client_starts_at_its_time_or_later(host: Callable[..., Host]) -> None:
+def test_a_client_does_not_start_before_its_start_time(host: Callable[..., Host]) -> None:
     at = host(_command("a", "date +%s%N >started"), _command("b", "date +%s%N >late", start_s=0.4))
-    assert _said(at.traffic()) == ["idle"]
+    assert _printed_lines(at.traffic()) == ["idle"]
     assert int((at.folder / "started").read_text()) >= at.t0_ns
     assert int((at.folder / "late").read_text()) >= at.t0_ns + 400_000_000
     began = [line for line in at.stop().splitlines() if line.startswith("a-client.pid ")]
@@ -390,7 +389,7 @@ def test_a_server_that_sends_runs_at_the_sending_end() -> None:
         ("nuttcp", {"rate": "500Kbit", "mss": "536B", "socket_buffer": "100KB"}, " -R 500 -M 536 -w 98 "),
     ],
 )
-def test_a_tcp_flow_has_a_rate_a_segment_size_and_socket_buffers_of_its_own(
+def test_rate_segment_size_and_socket_buffer_of_a_tcp_flow_are_options_of_its_generator(
     generator: str, given: dict[str, str], options: str
 ) -> None:
     known = flow("late", generator, 2.5).model_copy(update={"parameters": given})

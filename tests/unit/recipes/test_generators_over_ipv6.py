@@ -1,4 +1,4 @@
-"""Generators between IPv6 addresses: their programs, run here over the loopback address."""
+"""Generators between IPv6 addresses: the programs send over the loopback address ::1."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ VALUES = {
     "dscp": 10,
     "system": "linux",
 }
-# What the client, or the server of generators in REPORTED_BY_SERVER, prints about the 5000 bytes.
+# Text that the client or, for generators in REPORTED_BY_SERVER, the server prints about the 5000 bytes.
 PRINTED = {
     "dash": ",5000,",
     "game": "\n80,",

@@ -1,8 +1,8 @@
-"""No text that a user writes can break out of a recipe: 10,000 hostile ones through every recipe of every system.
+"""No text that a user writes can break out of a recipe: 10,000 hostile texts are values of all recipes.
 
-Three proofs. Where a value stands, the shell is at no quote's inside (text that would break out of one is put there
-unquoted, and dash still parses). What is put there is one word (dash gives it back). And with both together, in dash,
-nothing that the values say is done.
+First, no value is rendered inside quotes: text that would end the quotes is inserted without quoting, and dash still
+parses the script. Second, a quoted value is one word, which dash prints unchanged. Third, dash runs all recipes with
+hostile values, and executes nothing that the values contain.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ NUMBERS = {
     "port": 5001,
 }
 FROM_OUTSIDE_DOUBLE, FROM_OUTSIDE_SINGLE = Raw("""'" && || "'"""), Raw('''"' && || '"''')
-"""Each is one word where the shell is outside of quotes, and a syntax error within the quotes that it is named for."""
+"""Each is one word outside of quotes, and a syntax error inside the kind of quotes in its name."""
 
 
 class State(dict[str, object]):
-    """A host's state that holds the same text under every key."""
+    """A state of a host that has the same text under every key."""
 
     def __init__(self, text: str) -> None:
         super().__init__({text: text, f"offload.{text}.tso": "on"})
@@ -78,7 +78,7 @@ SHELL_BLOCKS = [
 
 
 def worst(parameter: ParameterInfo, text: str) -> object:
-    """Return the worst that can come through a parameter of this type."""
+    """Return the most harmful value that a parameter of this type accepts."""
     if parameter.choices:
         return parameter.choices[0]
     if parameter.type in NUMBERS:
@@ -89,7 +89,7 @@ def worst(parameter: ParameterInfo, text: str) -> object:
 
 
 def values_of(recipe: Recipe, text: str) -> dict[str, object]:
-    """Give a recipe a text for each value that is one."""
+    """Return values for a recipe in which every text is the given one."""
     flow = {"name": text, "output": text, "addresses": (text,), "from_address": text, "to_address": text}
     counts = {
         "limit_s": 21.0,
@@ -116,9 +116,15 @@ def values_of(recipe: Recipe, text: str) -> dict[str, object]:
             DelayStage(name, matches, 1000, 10_000, 0, 0.01, None, 0.01, 0.0)
             for name, matches in ((text, (match,)), (text, ()))
         )
-        way = {"arrives": text, "leaves": text, "stages": stages, "rate_bps": 1_000_000, "burst_bytes": 9000}
+        direction = {
+            "arrives": text,
+            "leaves": text,
+            "stages": stages,
+            "rate_bps": 1_000_000,
+            "burst_bytes": 9000,
+        }
         values["directions"] = tuple(
-            PathDirection(name=name, queue=text, queue_shown=(text,), **way)  # type: ignore[arg-type]
+            PathDirection(name=name, queue=text, queue_shown=(text,), **direction)  # type: ignore[arg-type]
             for name in ("down", "up")
         )
         values["was"] = {"ipfw.rules": "0", text: text}
@@ -136,7 +142,7 @@ def values_of(recipe: Recipe, text: str) -> dict[str, object]:
 
 @pytest.mark.parametrize(("recipe", "block"), SHELL_BLOCKS)
 @pytest.mark.parametrize("probe", [FROM_OUTSIDE_DOUBLE, FROM_OUTSIDE_SINGLE], ids=["double", "single"])
-def test_no_value_is_inside_quotes(recipe: Recipe, block: str, probe: Raw) -> None:
+def test_no_value_is_rendered_inside_quotes(recipe: Recipe, block: str, probe: Raw) -> None:
     script = recipe.render(block, values_of(recipe, probe))
     done = subprocess.run(["dash", "-n"], input=script, text=True, capture_output=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
@@ -154,7 +160,7 @@ def test_the_probes_find_a_value_inside_quotes(context: str) -> None:
     assert any(codes)
 
 
-SHARP = [
+SPECIAL = [
     "'",
     '"',
     "`",
@@ -180,13 +186,13 @@ SHARP = [
     "-",
 ]
 PIECES = [
-    *SHARP, " ", "\t", "\x01", "\x1b", "\x7f", "\u00e9", "\u2028", "--", "-rf", "$(:>pwned)", "`:>pwned`", ";:>pwned;", "'\n"[0],
+    *SPECIAL, " ", "\t", "\x01", "\x1b", "\x7f", "\u00e9", "\u2028", "--", "-rf", "$(:>pwned)", "`:>pwned`", ";:>pwned;", "'\n"[0],
     "${IFS}", "$PWD", "$((1/0))", ":>pwned", "%s%n", "{{ 7 }}", "../..", "/etc/passwd", "x=1", "EOF", "THE-END",
 ]  # fmt: skip
 
 
 def hostile(count: int) -> list[str]:
-    """Return so many different texts, made of what shells find special."""
+    """Return `count` different texts of characters and words that are special in shells."""
     source = random.Random(20260101)
     made = {"": None}
     while len(made) < count:
@@ -223,7 +229,7 @@ batch() {{ while read -r line; do set -- $line; done; }}
 user=root
 await() {{ :; }}
 """
-"""No program is within reach: what is done is done by the shell itself, and the texts try just that."""
+"""PATH has no programs, so that only the shell itself can execute a part of a text."""
 
 
 def test_ten_thousand_hostile_texts_in_every_recipe_run_nothing(tmp_path: Path) -> None:
@@ -234,16 +240,16 @@ def test_ten_thousand_hostile_texts_in_every_recipe_run_nothing(tmp_path: Path) 
         recipe, block = blocks[number % len(blocks)]
         script = recipe.render(block, values_of(recipe, text)).replace("/boot/", f"{tmp_path}/boot/")
         scripts.append(f"(\n:\n{script}\n) </dev/null\necho done {number}\n")
-    said = b""
+    output = b""
     for start in range(0, len(scripts), 500):
-        said += contained(HELPERS.format(folder=tmp_path) + "".join(scripts[start : start + 500]), tmp_path)
-    ends = [line for line in said.splitlines() if line.startswith(b"done ")]
+        output += contained(HELPERS.format(folder=tmp_path) + "".join(scripts[start : start + 500]), tmp_path)
+    ends = [line for line in output.splitlines() if line.startswith(b"done ")]
     assert len(ends) >= len(HOSTILE)
     assert sorted(path.name for path in tmp_path.rglob("pwned*")) == []
 
 
 def contained(script: str, folder: Path) -> bytes:
-    """Run shell text where it cannot change the machine's settings; raise for text that does not parse."""
+    """Run shell text where it cannot change the machine's settings; fail for text that does not parse."""
     inside = 'for tree in /proc/sys /sys; do mount -o bind,ro "$tree" "$tree" || exit 99; done; exec dash'
     command = ["unshare", "--net", "--mount", "sh", "-c", inside]
     if os.geteuid() != 0:

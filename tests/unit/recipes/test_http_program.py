@@ -1,4 +1,4 @@
-"""The program of http, dash and incast, run here: what its client logs."""
+"""The program of generators http, dash and incast: the rows that its client logs."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def port() -> Iterator[int]:
     server.communicate()
 
 
-def test_the_objects_of_a_page_have_its_number(port: int) -> None:
+def test_the_objects_of_a_page_have_the_number_of_the_page(port: int) -> None:
     rows = _rows(_start("get", HERE, port, HERE, "-", 5500, 1000, 2, 0.01))
     assert [(row["number"], row["bytes"]) for row in rows] == [
         *[("0", "1000")] * 2,
@@ -71,7 +71,7 @@ def test_a_video_begins_at_its_lowest_rate_and_takes_the_highest_that_the_throug
     assert [row["play_s"] for row in rows] == ["1.000000", *["0.100000"] * 17, "0.050000"]
 
 
-def test_a_client_that_is_stopped_logs_what_arrived_of_its_last_object() -> None:
+def test_a_stopped_client_logs_the_received_bytes_of_its_last_object() -> None:
     with socket.create_server((HERE, 0)) as listener:
         client = _start("get", HERE, listener.getsockname()[1], HERE, "-", "-", 1000, 1, 0)
         connection, _ = listener.accept()
@@ -87,7 +87,7 @@ def test_a_client_that_is_stopped_logs_what_arrived_of_its_last_object() -> None
 
 
 def _wait_until_read(connection: socket.socket, client: subprocess.Popen[str]) -> None:
-    """Wait until the client has read everything and waits for more: its receive queue is empty, it sleeps."""
+    """Wait until the client has read everything and waits for more: its receive queue is empty, and it sleeps."""
     ends = f"{connection.getpeername()[1]:04X}", f"{connection.getsockname()[1]:04X}"
     pause = threading.Event()
     while True:

@@ -151,7 +151,7 @@ def test_filters_of_the_testbed_s_owner_for_arriving_packets_are_not_removed() -
     assert "ingress" in bottleneck("restore", {}, 0.01)
 
 
-def test_a_path_with_a_delay_only_is_restored_if_its_owner_filters_arriving_packets() -> None:
+def test_restoring_a_path_that_only_delays_keeps_the_owner_s_filters_of_arriving_packets() -> None:
     owned = "tc qdisc add dev eth1 handle ffff: ingress\n"
     restore = bottleneck("restore", {"qdisc.eth1.ffff:": "ingress"}, 0.01, None)
     assert "qdisc ingress ffff:" in run(f"{owned}{restore}tc qdisc show dev eth1\n")

@@ -20,7 +20,7 @@ CATALOGUE = Catalogue(ROOT / "templates")
 KINDS = ("setting", "aqm", "generator", "logger")
 SYSTEMS = ("linux", "posix")
 UNITS = {"size": "B", "size or zero": "B", "rate": "bit/s", "duration": "s", "packets": "packets"}
-"""What the value of a type is counted in when a recipe gets it."""
+"""The unit in which a recipe gets values of a type."""
 TYPES = {
     *UNITS,
     "share",
@@ -37,16 +37,16 @@ TYPES = {
 }
 COMPOUND = ("list of ", "names and values")
 DEVICES = {"adapter": "adapter/adapter.c", "air": "wlan/ports.c"}
-"""Programs of a lab that write a trace themselves, by its logger."""
+"""Source files of a lab's devices that write a trace, by the name of the logger."""
 COUNTED = ("_bytes", "_packets", "_s", "_us", "_ns", "_bps", "_kib")
 NOT_IN_DEBIAN = {"nttcp"}
-FOR_RADIOS = {"iw"}  # which neither a lab nor the controller has
+FOR_RADIOS = {"iw"}  # programs for hosts with a radio; neither labs nor controllers have them
 ALWAYS = {"python3-minimal"}
-"""Packages that come with others that are listed."""
+"""Packages that listed packages install as dependencies."""
 
 
 def recipes() -> list[object]:
-    """Every recipe that an experiment can name, by where it lies."""
+    """Return every recipe that an experiment can name, with its kind and name as id."""
     paths = sorted(path for system in SYSTEMS for kind in KINDS for path in _files(system, kind))
     return [
         pytest.param(Recipe(path.parent.name, _name(path), path), id=f"{path.parent.name}-{_name(path)}")
@@ -78,25 +78,25 @@ def test_each_parameter_has_a_type_and_the_unit_of_its_type(recipe: Recipe) -> N
 
 
 @pytest.mark.parametrize("recipe", recipes())
-def test_loggers_declare_the_kind_of_their_trace(recipe: Recipe) -> None:
+def test_generators_and_loggers_declare_the_traces_that_they_write(recipe: Recipe) -> None:
     assert bool(recipe.header.leaves) == (recipe.kind in ("generator", "logger"))
 
 
 @pytest.mark.parametrize("recipe", recipes())
-def test_recipes_that_reset_an_interface_declare_it(recipe: Recipe) -> None:
+def test_recipes_that_reset_an_interface_declare_this_change(recipe: Recipe) -> None:
     text = recipe.path.read_text()
     resets = any(f"ethtool {flag} " in text for flag in ("-G", "-A", "-s")) or " mtu {{" in text
     assert resets == (recipe.header.change == "interface-reset")
 
 
-def test_each_logger_s_trace_is_explained() -> None:
+def test_the_reference_explains_the_trace_of_each_logger() -> None:
     page = (ROOT / "docs" / "reference" / "traces.md").read_text()
     explained = set(re.findall(r"^## .*`<host>-([\w-]+)\.csv\.gz`", page, flags=re.MULTILINE))
     assert explained == CATALOGUE.names("logger", "linux") - {"tcpdump"}
 
 
 @pytest.mark.parametrize("name", sorted(CATALOGUE.names("logger", "linux") - {"tcpdump", "nic"}))
-def test_each_column_of_a_trace_is_explained(name: str) -> None:
+def test_the_reference_explains_each_column_of_a_trace(name: str) -> None:
     page = (ROOT / "docs" / "reference" / "traces.md").read_text()
     of_all, *parts = page.split("\n## ")  # the first part explains the columns of all traces
     (part,) = [part for part in parts if f"`<host>-{name}.csv.gz`" in part.partition("\n")[0]]
@@ -111,12 +111,14 @@ def test_each_column_of_a_trace_is_explained(name: str) -> None:
 
 @cache
 def listed_packages() -> frozenset[str]:
-    """The packages that are installed because the project asks for them, or that every Debian has."""
+    """Return the packages that packages.debian lists, and those that every Debian system has."""
     lines = (ROOT / "packages.debian").read_text().splitlines()
     named = {line.split("#")[0].strip() for line in lines} - {""}
     form = "${Package} ${Essential} ${Priority}\n"
-    told = _dpkg("-W", "-f", form).splitlines()
-    always = {line.split()[0] for line in told if "yes" in line.split()[1:] or "required" in line.split()[1:]}
+    installed = _dpkg("-W", "-f", form).splitlines()
+    always = {
+        line.split()[0] for line in installed if "yes" in line.split()[1:] or "required" in line.split()[1:]
+    }
     return frozenset(named | always | ALWAYS)
 
 
@@ -126,7 +128,7 @@ def _dpkg(*arguments: str) -> str:
 
 @cache
 def package_of(program: str) -> str:
-    """The Debian package that a program comes in; none when it is not installed."""
+    """Return the Debian package of a program, or "none" if the program is not installed."""
     for folder in ("/usr/bin", "/usr/sbin", "/bin", "/sbin"):
         for line in _dpkg("-S", f"{folder}/{program}").splitlines():
             if not line.startswith("diversion "):
@@ -187,7 +189,7 @@ LOGGERS: dict[str, dict[str, object]] = {
 
 
 @pytest.mark.parametrize("name", sorted(CATALOGUE.names("setting", "linux") - {"bottleneck"}))
-def test_a_setting_renders_as_the_golden_one(name: str) -> None:
+def test_the_blocks_of_a_setting_are_equal_to_the_golden_file(name: str) -> None:
     recipe = CATALOGUE.recipe("setting", name, "linux")
     values = {**SETTINGS[name], "was": WAS}
     blocks = ("read", "set", *(["fit"] if "fit" in recipe.blocks else []), "wanted", "restore")
@@ -198,13 +200,13 @@ def test_a_setting_renders_as_the_golden_one(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(CATALOGUE.names("setting", "linux") - {"bottleneck"}))
-def test_a_script_for_a_host_in_an_unknown_state_shows_no_refusal(name: str) -> None:
+def test_a_dry_run_with_an_unknown_state_of_the_host_renders_no_refusal(name: str) -> None:
     text = CATALOGUE.recipe("setting", name, "linux").render("set", {**SETTINGS[name], "was": AsFound()})
     assert not re.search("^fail ", text, re.MULTILINE)
 
 
 @pytest.mark.parametrize("name", sorted(CATALOGUE.names("logger", "linux")))
-def test_a_logger_renders_as_the_golden_one(name: str) -> None:
+def test_the_blocks_of_a_logger_are_equal_to_the_golden_file(name: str) -> None:
     recipe = CATALOGUE.recipe("logger", name, "linux")
     common = {"name": f"src-{name}", "output": f"src-{name}.csv", "limit_s": 26.0, "interface": "eth1"}
     values = {**common, "addresses": ("172.16.10.2", "172.16.11.2"), **LOGGERS.get(name, {})}
@@ -215,7 +217,9 @@ def test_a_logger_renders_as_the_golden_one(name: str) -> None:
 
 
 @pytest.mark.parametrize(("count", "filtered"), [(40, 40), (41, 0)])
-def test_the_tracepoint_records_all_flows_however_many_there_are(count: int, filtered: int) -> None:
+def test_the_tracepoint_filters_up_to_40_ports_and_records_all_flows_of_more_ports(
+    count: int, filtered: int
+) -> None:
     values = {"name": "x", "output": "x.csv", "limit_s": 9.0, "addresses": ()}
     ports = tuple(range(5000, 5000 + count))
     text = CATALOGUE.recipe("logger", "tcp-probe", "linux").render("start", {**values, "ports": ports})
@@ -252,7 +256,7 @@ def test_a_shaper_replaces_a_lab_s_noqueue_and_restores_it() -> None:
 def test_a_change_of_the_mtu_waits_until_the_link_is_up(block: str) -> None:
     values = {"interfaces": ("em1",), "mtu_bytes": 1400, "was": {"mtu.em1": "1500"}}
     links = "ip link add em1 type veth peer name em9 && ip link set em1 up && mount -t sysfs sysfs /sys\n"
-    # The link comes up at the second attempt of `await` to see it.
+    # The link comes up before the second check by `await`.
     shell = 'root() { "$@"; }\nawait() { shift; "$@"; ip link set em9 up; "$@" && echo "came up"; }\n'
     inside = ["unshare", "--net", "--mount", *(() if os.geteuid() == 0 else ("--user", "--map-root-user"))]
     functions = CATALOGUE.recipe("step", "listening", "linux").render("script", {})
@@ -270,11 +274,11 @@ put_in() { case $1 in */window) false ;; /sys/*) echo "$2" >"$1" ;; esac; }
 fail() { echo "$@"; exit 1; }
 load window=4
 """
-"""A kernel module whose window is read only while it is loaded."""
+"""A stand-in for kernel module tcp_cdg, whose parameter `window` can be set only when the module is loaded."""
 
 
 @pytest.mark.parametrize("block", ["set", "restore"])
-def test_a_module_that_is_reloaded_for_one_parameter_keeps_the_others(block: str) -> None:
+def test_a_module_that_is_reloaded_for_one_parameter_keeps_its_other_parameters(block: str) -> None:
     values = {"backoff_beta": "800", "window": "16"}
     was = {f"cc.{name}": value for name, value in values.items()}
     recipe = CATALOGUE.recipe("setting", "cc", "linux")

@@ -1,4 +1,4 @@
-"""What step `network` prints of a host before and after the traffic, from recorded output of its programs."""
+"""Step `network`, which prints the state of a host's network, run with recorded output of tc, ip, ipfw and others."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from samovar.campaign.host_state import changed, parse_state
-from tests.unit.recipes.freebsd_sample import CATALOGUE, prelude, replay, told
+from tests.unit.recipes.freebsd_sample import CATALOGUE, prelude, recorded_output, replay
 
 ROUTE = "route -n get -inet 172.16.11.2"
 EACH_LINE = prelude()[prelude().index("each_line() {") :].partition("\n}\n")[0] + "\n}"
@@ -40,12 +40,12 @@ ROUTES = """\
 
 @pytest.fixture(autouse=True)
 def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The step writes to the folder in which it runs, which is the trial's on a host."""
+    """Change to a temporary folder, because the step writes to its working directory."""
     monkeypatch.chdir(tmp_path)
 
 
 def freebsd(answers: Mapping[str, str], *programs: str) -> dict[str, str]:
-    """Run the step on a FreeBSD host whose programs print what was recorded, or are functions of the shell."""
+    """Run the step of FreeBSD with recorded output of programs, and shell functions in place of others."""
     values = {"interfaces": ("em1", "em2"), "addresses": ["172.16.11.2"]}
     script = CATALOGUE.recipe("step", "network", "freebsd").render("script", values)
     done = replay(script, {"ipfw list": "", **answers}, EACH_LINE, *programs)
@@ -54,7 +54,7 @@ def freebsd(answers: Mapping[str, str], *programs: str) -> dict[str, str]:
 
 
 def linux(programs: str, path: str = "") -> dict[str, str]:
-    """Run the step on a Linux host whose programs are functions of the shell."""
+    """Run the step of Linux with shell functions in place of its programs."""
     values = {"interfaces": ("lo", "eth2"), "addresses": ["172.16.10.2", "172.16.11.2", "172.16.12.2"]}
     script = CATALOGUE.recipe("step", "network", "linux").render("script", values)
     script = script.replace("/sys/class/net/$n_name/mtu", "/sys/class/net/lo/mtu")
@@ -66,13 +66,16 @@ def linux(programs: str, path: str = "") -> dict[str, str]:
 
 
 def printing(name: str, text: str, error: str = "", code: int = 0) -> str:
-    """Return a function of the shell that prints both texts and returns the code."""
+    """Return a shell function that prints `text`, and `error` to standard error, and returns the code."""
     return f"{name}() {{ cat <<'THE-END'\n{text}THE-END\ncat >&2 <<'THE-END'\n{error}THE-END\nreturn {code}; }}\n"
 
 
 @pytest.mark.parametrize("release", ["13.2", "14.0"])
 def test_mtu_options_and_routes_of_freebsd_are_read(release: str) -> None:
-    answers = {"ifconfig": told(release, "ifconfig"), ROUTE: told(release, "route -n get 172.16.11.2")}
+    answers = {
+        "ifconfig": recorded_output(release, "ifconfig"),
+        ROUTE: recorded_output(release, "route -n get 172.16.11.2"),
+    }
     state = freebsd(answers)
     assert state["network.mtu.em1"] == "1500"
     assert state["network.options.em1"].startswith("RXCSUM,TXCSUM,VLAN_MTU")
@@ -82,9 +85,11 @@ def test_mtu_options_and_routes_of_freebsd_are_read(release: str) -> None:
     assert {key for key in state if state[key] != smaller[key]} == {"network.mtu.em1"}
 
 
-def test_offload_flags_that_were_turned_off_on_freebsd_are_a_change() -> None:
-    route = told("14.0", "route -n get 172.16.11.2")
-    early, late = (freebsd({"ifconfig": told("14.0", "ifconfig em1", turn), ROUTE: route}) for turn in (0, 1))
+def test_offload_flags_that_were_disabled_on_freebsd_are_a_change() -> None:
+    route = recorded_output("14.0", "route -n get 172.16.11.2")
+    early, late = (
+        freebsd({"ifconfig": recorded_output("14.0", "ifconfig em1", turn), ROUTE: route}) for turn in (0, 1)
+    )
     (change,) = changed(early, late)
     assert change.key == "network.options.em1"
     assert {*change.wanted.split(",")} - {*str(change.observed).split(",")} == {
@@ -95,9 +100,9 @@ def test_offload_flags_that_were_turned_off_on_freebsd_are_a_change() -> None:
     }
 
 
-def test_a_pipe_of_somebody_else_on_freebsd_is_read() -> None:
-    route = told("14.0", "route -n get 172.16.11.2")
-    state = freebsd({"ifconfig": "", ROUTE: route, "ipfw list": told("14.0", "ipfw list", 1)})
+def test_a_foreign_pipe_on_freebsd_is_read() -> None:
+    route = recorded_output("14.0", "route -n get 172.16.11.2")
+    state = freebsd({"ifconfig": "", ROUTE: route, "ipfw list": recorded_output("14.0", "ipfw list", 1)})
     assert state["shaping.ipfw.00100.1"] == "pipe 1 ip from 172.16.10.0/24 to 172.16.11.0/24 out"
 
 
@@ -111,7 +116,10 @@ def test_rules_of_ipfw_that_shape_packets_are_read_unless_they_name_another_inte
 65534 allow ip from any to any
 65535 deny ip from any to any
 """
-    answers = {"ifconfig": told("14.0", "ifconfig"), ROUTE: told("14.0", "route -n get 172.16.11.2")}
+    answers = {
+        "ifconfig": recorded_output("14.0", "ifconfig"),
+        ROUTE: recorded_output("14.0", "route -n get 172.16.11.2"),
+    }
     state = freebsd({**answers, "ipfw list": rules})
     assert {key: value for key, value in state.items() if key.startswith("shaping.")} == {
         "shaping.ipfw.00042.1": "pipe 20001 ip from any to any out xmit em2",
@@ -150,7 +158,7 @@ def shaping(state: Mapping[str, str]) -> dict[str, str]:
     return {key: value for key, value in state.items() if key.startswith("shaping.")}
 
 
-def test_a_tc_that_fails_leaves_shaping_unknown_and_its_message() -> None:
+def test_if_tc_fails_shaping_is_unknown_and_has_the_message_of_tc() -> None:
     error = "Cannot open netlink socket: Operation not permitted\nCommand failed -:1\n"
     state = linux(printing("tc", QDISCS, error, 1) + printing("ip", ROUTES))
     assert shaping(state) == {
@@ -161,7 +169,7 @@ def test_a_tc_that_fails_leaves_shaping_unknown_and_its_message() -> None:
     assert shaping(killed) == {"shaping.unknown": "tc ended with exit code 137"}
 
 
-def test_an_ip_that_fails_leaves_routes_unknown_and_its_message() -> None:
+def test_if_ip_fails_the_network_is_unknown_and_has_the_message_of_ip() -> None:
     error = "Cannot send dump request: No buffer space available\nCommand failed -:1\n"
     state = linux(printing("tc", QDISCS) + printing("ip", "", error, 1))
     assert state["network.unknown"] == (
@@ -171,7 +179,7 @@ def test_an_ip_that_fails_leaves_routes_unknown_and_its_message() -> None:
 
 
 @pytest.mark.parametrize("why", ["Network is unreachable", "No route to host"])
-def test_a_missing_route_of_linux_is_an_answer(why: str) -> None:
+def test_a_missing_route_on_linux_is_not_a_failure_of_ip(why: str) -> None:
     error = f"RTNETLINK answers: {why}\nCommand failed -:3\n"  # as ip 6.1 prints it
     state = linux(printing("tc", QDISCS) + printing("ip", ROUTES.partition("172.16.12.2")[0], error, 1))
     routes = {key for key in state if key.startswith("network.route.")}
@@ -179,37 +187,40 @@ def test_a_missing_route_of_linux_is_an_answer(why: str) -> None:
     assert "network.unknown" not in state
 
 
-def test_a_kernel_without_filters_shapes_by_none() -> None:
+def test_a_kernel_without_filters_is_not_a_failure_of_tc() -> None:
     error = "RTNETLINK answers: Operation not supported\nDump terminated\nCommand failed -:2\n"
     state = linux(printing("tc", QDISCS.partition("filter")[0], error, 1) + printing("ip", ROUTES))
     assert "shaping.unknown" not in state
     assert state["shaping.qdisc.eth2.10:"] == "pfifo parent 1:1 limit 137p"
 
 
-def test_a_host_without_tc_says_so() -> None:
+def test_shaping_of_a_host_without_tc_is_reported_as_unseen() -> None:
     state = linux(printing("ip", ROUTES), "cat() { /bin/cat; }; PATH=/nowhere")
     assert shaping(state) == {"shaping.unseen": "tc is not installed"}
     assert state["network.route.172.16.10.2"] == "via 10.0.0.1 dev eth2 src 10.0.0.9"
 
 
-ON_FREEBSD = {"ifconfig": told("14.0", "ifconfig"), ROUTE: told("14.0", "route -n get 172.16.11.2")}
+ON_FREEBSD = {
+    "ifconfig": recorded_output("14.0", "ifconfig"),
+    ROUTE: recorded_output("14.0", "route -n get 172.16.11.2"),
+}
 
 
 @pytest.mark.parametrize("release", ["13.2", "14.0"])
 def test_an_ipfw_that_is_not_loaded_shapes_nothing(release: str) -> None:
-    error = told(release, "ipfw list", 0, "stderr")
+    error = recorded_output(release, "ipfw list", 0, "stderr")
     assert error == "ipfw: retrieving config failed: Protocol not available\n"
     assert shaping(freebsd(ON_FREEBSD, printing("ipfw", "", error, 71))) == {}
 
 
-def test_an_ipfw_that_fails_leaves_shaping_unknown_and_its_message() -> None:
+def test_if_ipfw_fails_shaping_is_unknown_and_has_the_message_of_ipfw() -> None:
     error = "ipfw: socket: Operation not permitted\n"
     assert shaping(freebsd(ON_FREEBSD, printing("ipfw", "", error, 71))) == {
         "shaping.unknown": "ipfw ended with exit code 71: ipfw: socket: Operation not permitted"
     }
 
 
-def test_an_ifconfig_or_route_that_fails_leaves_the_network_unknown() -> None:
+def test_if_ifconfig_or_route_fails_the_network_is_unknown() -> None:
     ifconfig = printing("ifconfig", "", "ifconfig: socket(family 2,SOCK_DGRAM): Too many open files\n", 1)
     state = freebsd(ON_FREEBSD, ifconfig)
     assert state["network.unknown"].startswith("ifconfig ended with exit code 1: ifconfig: socket(family 2")

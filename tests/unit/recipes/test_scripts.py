@@ -42,7 +42,7 @@ def _was(host: str) -> dict[str, str]:
 
 
 def _scripts() -> dict[str, str]:
-    """Render every script of the sample trial, without the prelude that they share."""
+    """Render every script of the sample trial."""
     made: dict[str, str | None] = {}
     for host in ("src", "rtr", "dst"):
         made[f"{host}-wanted"] = "\n".join(SCRIPTS.wanted(host)) + "\n"
@@ -55,7 +55,7 @@ def _scripts() -> dict[str, str]:
 
 
 def _golden() -> dict[str, str]:
-    """Keep what all scripts share once, and of each script what is its own."""
+    """Return the prelude that all scripts share, and each script without this prelude."""
     scripts = _scripts()
     shared, body, _ = scripts["src-read"].partition(BODY)
     own = {name: text.removeprefix(shared).removeprefix(body) for name, text in scripts.items()}
@@ -63,7 +63,7 @@ def _golden() -> dict[str, str]:
 
 
 @pytest.mark.parametrize("name", sorted(_golden()))
-def test_a_rendered_script_is_the_golden_one(name: str) -> None:
+def test_a_rendered_script_is_equal_to_its_golden_file(name: str) -> None:
     path = GOLDEN / f"{name}.sh"
     text = _golden()[name]
     if os.environ.get("SAMOVAR_WRITE_GOLDEN"):
@@ -73,7 +73,7 @@ def test_a_rendered_script_is_the_golden_one(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(name for name in _scripts() if not name.endswith("-wanted")))
-def test_a_rendered_script_passes_the_shell_s_own_check(name: str) -> None:
+def test_a_rendered_script_passes_the_syntax_check_of_dash(name: str) -> None:
     done = subprocess.run(["dash", "-n"], input=_scripts()[name], text=True, capture_output=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
 
@@ -144,7 +144,7 @@ def test_a_hostile_value_runs_nothing_in_any_setting(name: str, block: str, tmp_
     assert list(tmp_path.iterdir()) == []
 
 
-def test_parameters_of_an_experiment_are_typed() -> None:
+def test_values_of_parameters_are_converted_and_unknown_parameters_are_refused() -> None:
     recipe = CATALOGUE.recipe("generator", "nuttcp", "linux")
     assert recipe.parse_values({"length": "64KB"}) == {"length": 64_000}
     with pytest.raises(

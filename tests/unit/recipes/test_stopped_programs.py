@@ -1,4 +1,4 @@
-"""Programs of loggers and generators that get SIGTERM while they write to a pipe that is full, run here."""
+"""Programs of loggers and generators that get SIGTERM while they write to a full pipe."""
 
 from __future__ import annotations
 
@@ -79,6 +79,6 @@ def test_a_program_that_is_stopped_while_it_writes_loses_no_line(name: str, tmp_
                 os.killpg(program.pid, signal.SIGKILL)
     assert rows.pop() == [""]
     assert {len(row) for row in rows} == {len(header)}
-    if name == "beacons":  # each is in two rows: as sent and as received
+    if name == "beacons":  # each beacon is in two rows: as sent and as received
         numbers = list(dict.fromkeys(int(row[header.index("sequence")]) for row in rows))
         assert numbers == list(range(1, len(numbers) + 1))

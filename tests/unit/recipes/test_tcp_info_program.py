@@ -1,4 +1,4 @@
-"""The sampler of TCP_INFO, run on real connections."""
+"""The program of logger tcp-info, which samples TCP_INFO, run on real connections."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_ipv6_connections_are_sampled_at_both_ends(tmp_path: Path) -> None:
 
 
 def sample(folder: Path, *addresses: str) -> list[dict[str, str]]:
-    """Return what the program samples of connections between addresses until it reports that it is ready."""
+    """Return the rows that the program prints about connections of these addresses until it is ready."""
     names = ("ready.py", "sampling.py", "tcp_info.py")
     program = "".join((PROGRAMS / name).read_text() for name in names)
     ready = folder / "ready"

@@ -1,4 +1,4 @@
-"""The program of voip and game, run here: what it does if the local queue drops its packets."""
+"""The program of generators voip and game, if the local queue drops its packets."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Socket(socket.socket):
         self.setsockopt(socket.IPPROTO_IP, 11, 1)
 socket.socket = Socket
 """
-"""With IP_RECVERR, Linux tells of a packet that its own queue has dropped, as FreeBSD always does."""
+"""With IP_RECVERR, Linux reports a packet that its own queue dropped to the sender, as FreeBSD always does."""
 QUEUE = """set -e
 ip link add em1 type veth peer name em9
 ip address add 192.0.2.1/24 dev em1

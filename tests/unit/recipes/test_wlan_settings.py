@@ -1,4 +1,4 @@
-"""What a lab's WLAN is set to, by the testbed and the settings of its hosts."""
+"""Settings of a lab's WLAN, from the testbed and the settings of its hosts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def trials(settings: str, factors: str = "{cc: [newreno]}", replicates: int = 1)
 
 
 def keys_of(trial: Trial) -> Mapping[str, str]:
-    """Return what the WLAN is set to; its only setting is at the access point."""
+    """Return the keys of the WLAN's only setting, which is at the access point."""
     settings = {
         host: [one for one in fill_settings(host, trial.resolved, CATALOGUE) if one.recipe.name == "air"]
         for host in trial.resolved.hosts
@@ -33,7 +33,7 @@ def keys_of(trial: Trial) -> Mapping[str, str]:
     return keys
 
 
-def test_defaults_are_those_of_the_testbed_and_the_recipe() -> None:
+def test_defaults_come_from_the_testbed_and_the_recipe() -> None:
     (trial,) = trials("")
     keys = keys_of(trial)
     assert (keys["standard"], keys["tries"], keys["rts_bytes"], keys["basic_mbit"]) == (
@@ -44,10 +44,10 @@ def test_defaults_are_those_of_the_testbed_and_the_recipe() -> None:
     )
     assert {keys[f"rate_mbit@{port}"] for port in range(9)} == {"54"}
     assert {keys[f"adaptation@{port}"] for port in range(9)} == {"0"}
-    assert "rate_mbit@9" not in keys, "one access point and eight stations"
+    assert "rate_mbit@9" not in keys, "the WLAN has one access point and eight stations"
 
 
-def test_values_of_a_host_are_those_of_its_port() -> None:
+def test_values_of_a_host_are_set_for_its_port() -> None:
     (trial,) = trials("air.snr: {sta2: 12.5}, wlan.rate: {sta1: 5.5Mbit}, air.queue: {router1: 100packets}")
     keys = keys_of(trial)
     assert [keys[f"snr_db@{port}"] for port in range(4)] == ["50", "50", "12.5", "50"]
@@ -56,13 +56,13 @@ def test_values_of_a_host_are_those_of_its_port() -> None:
 
 
 @pytest.mark.parametrize(("adaptation", "number"), [("arf", "1"), ("sampling", "2")])
-def test_a_host_without_a_fixed_rate_adapts_it(adaptation: str, number: str) -> None:
+def test_a_host_without_a_fixed_rate_adapts_its_rate(adaptation: str, number: str) -> None:
     (trial,) = trials(f"wlan.rate: {{sta1: auto}}, air.adaptation: {adaptation}")
     keys = keys_of(trial)
     assert [keys[f"adaptation@{port}"] for port in range(3)] == ["0", number, "0"]
 
 
-def test_levels_of_the_network_are_those_of_its_access_point() -> None:
+def test_levels_for_the_whole_wlan_are_set_at_its_access_point() -> None:
     factors = "{air.protection: [off, on], air.standard: [802.11g, 802.11a], air.rts: [500B]}"
     found = {
         (trial.treatment["air.standard"], trial.treatment["air.protection"]): keys_of(trial)
@@ -112,7 +112,7 @@ def test_a_rate_that_the_owner_has_fixed_is_neither_changed_nor_removed(
     assert "wlan0" not in recipe.render("restore", refused)
 
 
-def test_what_happens_on_the_medium_is_recorded_at_the_access_point() -> None:
+def test_the_logger_of_the_medium_runs_at_the_access_point() -> None:
     (trial,) = trials("")
     (logger,) = [one for one in trial.resolved.loggers if one.logger == "air"]
     assert (logger.host, logger.interface, logger.parameters) == ("router1", "eth1", {"link": "air1"})
