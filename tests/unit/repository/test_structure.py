@@ -1,10 +1,10 @@
-"""The tree of samovar/: packages are used through their faces, and a name stands for one idea."""
+"""Structure of samovar/: packages are imported through their faces, and names of modules and classes are unique."""
 
 from __future__ import annotations
 
 import ast
 from collections import defaultdict
-from collections.abc import Iterator, Set
+from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
@@ -19,11 +19,7 @@ FACES = {
     for pattern in ("*/__init__.py", "campaign/*/__init__.py")
     for path in PACKAGE.glob(pattern)
 }
-"""Packages whose modules are private: every package of samovar, and those of samovar.campaign."""
-
-SAME_STEM: Set[str] = set()
-SAME_CLASS: Set[str] = set()
-"""Names of modules and classes that still stand for two ideas. Entries may only be removed from these sets."""
+"""Packages with private modules, imported through their face `__init__.py`: those of samovar and samovar.campaign."""
 
 
 def exported(face: str) -> set[str]:
@@ -87,10 +83,10 @@ def test_a_package_is_imported_through_its_face() -> None:
 
 
 def test_the_name_of_a_module_is_unique() -> None:
-    assert repeated(path.stem for path in FILES.values() if path.stem != "__init__") == SAME_STEM
+    assert repeated(path.stem for path in FILES.values() if path.stem != "__init__") == set()
 
 
 def test_the_name_of_a_class_is_unique() -> None:
     nodes = (node for tree in TREES.values() for node in ast.walk(tree))
     names = (node.name for node in nodes if isinstance(node, ast.ClassDef) and node.name[0] != "_")
-    assert repeated(names) == SAME_CLASS
+    assert repeated(names) == set()
