@@ -1,4 +1,4 @@
-"""tools/bootstrap installs what is missing and nothing else; run in a folder of its own, with empty locks."""
+"""tools/bootstrap installs what is missing and nothing else; the tests run it in a new folder with empty locks."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def clone_in(folder: Path) -> Path:
 
 @pytest.fixture
 def clone(tmp_path: Path) -> Path:
-    """A clone of which nothing is installed."""
+    """A clone in which nothing is installed."""
     return clone_in(tmp_path)
 
 
 @pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A clone with everything installed; tests leave it so."""
+def installed_clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A clone in which everything is installed, before and after each test."""
     clone = clone_in(tmp_path_factory.mktemp("clone"))
     first = bootstrap(clone, "--dev")
     assert first.returncode == 0, first.stderr
@@ -49,21 +49,21 @@ def bootstrap(clone: Path, *arguments: str, **environment: str) -> subprocess.Co
     )
 
 
-def test_a_second_run_installs_nothing(installed: Path) -> None:
-    second = bootstrap(installed, "--dev")
+def test_a_second_run_installs_nothing(installed_clone: Path) -> None:
+    second = bootstrap(installed_clone, "--dev")
     assert (second.returncode, second.stdout) == (0, "samovar: nothing to install\n")
 
 
-def test_the_modules_of_the_clone_are_found_in_every_folder(installed: Path, tmp_path: Path) -> None:
-    (installed / "samovar.py").write_text("print('found')")
-    python = installed / ".venv" / "bin" / "python"
+def test_the_modules_of_the_clone_are_found_in_every_folder(installed_clone: Path, tmp_path: Path) -> None:
+    (installed_clone / "samovar.py").write_text("print('found')")
+    python = installed_clone / ".venv" / "bin" / "python"
     command = [str(python), "-c", "import samovar"]
     assert subprocess.run(command, cwd=tmp_path, capture_output=True, text=True).stdout == "found\n"
 
 
-def test_only_the_lock_that_changed_is_installed_again(installed: Path) -> None:
-    (installed / "requirements-dev.lock").write_text("# nothing, said otherwise\n")
-    again = bootstrap(installed, "--dev")
+def test_only_the_lock_that_changed_is_installed_again(installed_clone: Path) -> None:
+    (installed_clone / "requirements-dev.lock").write_text("# nothing, with another comment\n")
+    again = bootstrap(installed_clone, "--dev")
     assert again.stdout == "samovar: installing requirements-dev.lock into .venv\n"
 
 
@@ -91,32 +91,36 @@ def test_a_virtual_environment_that_was_removed_is_made_again(installed: Path) -
     again = bootstrap(installed, "--dev")
     made = ["creating .venv", *(f"installing {lock} into .venv" for lock in LOCKS)]
     assert again.stdout.splitlines() == [f"samovar: {line}" for line in made]
+def test_a_virtual_environment_that_was_removed_is_made_again(installed_clone: Path) -> None:
+    shutil.rmtree(installed_clone / ".venv")
+    again = bootstrap(installed_clone, "--dev")
+    expected = ["creating .venv", *(f"installing {lock} into .venv" for lock in LOCKS)]
+    assert again.stdout.splitlines() == [f"samovar: {line}" for line in expected]
 
 
-def test_a_package_whose_hash_differs_is_refused(installed: Path) -> None:
-    lock, wheel = installed / "requirements.lock", installed / "wrong-1-py3-none-any.whl"
+def test_a_package_whose_hash_differs_is_refused(installed_clone: Path) -> None:
+    lock, wheel = installed_clone / "requirements.lock", installed_clone / "wrong-1-py3-none-any.whl"
     before = lock.read_text()
     wheel.write_bytes(b"not what was locked")
     lock.write_text(f"wrong @ {wheel.as_uri()} --hash=sha256:{'0' * 64}\n")
-    refused = bootstrap(installed)
+    refused = bootstrap(installed_clone)
     lock.write_text(before)
     assert refused.returncode == 1
     assert "DO NOT MATCH THE HASHES" in refused.stderr
     assert refused.stderr.splitlines()[-1].startswith("samovar: pip could not install requirements.lock")
-    assert bootstrap(installed).stdout == "samovar: nothing to install\n"
+    assert bootstrap(installed_clone).stdout == "samovar: nothing to install\n"
 
 
-def test_an_interpreter_that_is_not_there_is_said(clone: Path) -> None:
+def test_a_missing_interpreter_is_reported(clone: Path) -> None:
     refused = bootstrap(clone, PYTHON="/nonexistent/python3")
     assert refused.returncode == 1
     assert refused.stderr.startswith("samovar: no program /nonexistent/python3; name Python 3.11 or newer")
 
 
-def test_missing_packages_are_named_to_who_cannot_install_them(clone: Path) -> None:
+def test_missing_packages_are_listed_for_a_user_who_cannot_install_them(clone: Path) -> None:
     (clone / "packages.debian").write_text("bash\nno-such-package-for-samovar\n")
-    programs = (
-        clone / "programs"
-    )  # all that the script needs, without sudo and with an id that is nobody's root
+    # The programs that the script needs, without sudo, and an `id` that prints the number of an ordinary user.
+    programs = clone / "programs"
     programs.mkdir()
     for name in (
         "bash",

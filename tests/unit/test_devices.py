@@ -28,7 +28,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "experiments"
 
 
-def planned(folder: Path, text: str) -> Plan:
+def plan_of(folder: Path, text: str) -> Plan:
     path = folder / "study.yaml"
     path.write_text(TEXT + text)
     study = load_experiment(path, CATALOGUE, ROOT / "hosts" / "powerline.yaml")
@@ -36,19 +36,19 @@ def planned(folder: Path, text: str) -> Plan:
 
 
 def paths(folder: Path, text: str) -> list[PathPlan]:
-    found = [trial.resolved.path for trial in planned(folder, text).trials]
+    found = [trial.resolved.path for trial in plan_of(folder, text).trials]
     return [path for path in found if path is not None]
 
 
-def test_an_experiment_that_says_nothing_has_the_device_of_the_testbed(folder: Path) -> None:
+def test_an_experiment_without_a_path_has_the_device_of_the_testbed(folder: Path) -> None:
     (path,) = paths(folder, "")
     assert (path.link, path.router, path.rtt_s) == ("powerline", "", 0.004)
-    assert [(way.rate_bps, way.buffer_packets, way.delay_s) for way in (path.down, path.up)] == [
+    assert [(one.rate_bps, one.buffer_packets, one.delay_s) for one in (path.down, path.up)] == [
         (40_000_000, 2720, 0.002)
     ] * 2
 
 
-def test_what_an_experiment_says_of_a_device_lies_over_the_testbed(folder: Path) -> None:
+def test_the_path_of_an_experiment_overrides_the_device_of_the_testbed(folder: Path) -> None:
     (path,) = paths(
         folder,
         "path: {buffer: 9packets, rtt: 6ms, medium: duplex, flow_control: off, drift: 5%, access: 600us, burst: 3ms}\n",
@@ -66,7 +66,7 @@ def test_a_direction_that_an_experiment_does_not_set_has_the_device_s_value(fold
     assert (path.down.buffer_packets, path.up.buffer_packets) == (2720, 9)
 
 
-def test_a_device_s_rate_and_parameters_may_vary_and_formulas_reckon_with_them(folder: Path) -> None:
+def test_a_device_s_rate_and_parameters_may_be_factors_and_formulas_use_their_levels(folder: Path) -> None:
     text = (
         "path: {buffer: 10 BDP}\nfactors: {path.rate: [12Mbit, 24Mbit], path.flow_control: ['on', 'off']}\n"
     )
@@ -79,7 +79,7 @@ def test_a_device_s_rate_and_parameters_may_vary_and_formulas_reckon_with_them(f
     assert {path.device.flow_control for path in found if path.device} == {True, False}
 
 
-def test_a_flow_over_the_device_meets_its_queue_in_either_direction(folder: Path) -> None:
+def test_a_flow_in_either_direction_passes_the_queue_of_the_device(folder: Path) -> None:
     back = "traffic: [{flow: back, generator: iperf3, from: receiver, to: sender}]\n"
     (folder / "study.yaml").write_text(TEXT.partition("traffic:")[0] + back)
     study = load_experiment(folder / "study.yaml", CATALOGUE, ROOT / "hosts" / "powerline.yaml")
@@ -87,7 +87,7 @@ def test_a_flow_over_the_device_meets_its_queue_in_either_direction(folder: Path
     assert not [warning for warning in warnings if "bottleneck's queue" in warning]
 
 
-def test_a_router_s_path_is_written_without_what_only_a_device_has() -> None:
+def test_a_router_s_path_is_written_without_the_keys_of_devices() -> None:
     assert {"link", "device"} & PATH.as_json().keys() == set()
     assert PathPlan.model_validate(PATH.as_json()) == PATH
 
@@ -98,7 +98,7 @@ def test_a_device_s_path_is_read_back_as_it_was_written(folder: Path) -> None:
 
 
 def test_parameters_of_a_device_can_be_explained(folder: Path) -> None:
-    planned(folder, "path: {flow_control: off}\n")
+    plan_of(folder, "path: {flow_control: off}\n")
     study = load_experiment(folder / "study.yaml", CATALOGUE, ROOT / "hosts" / "powerline.yaml")
     (found,) = explain_key(study, CATALOGUE, "path.flow_control")
     assert [one.text for one in found.values] == ["off", "on", "off"]
@@ -116,8 +116,8 @@ def test_levels_of_a_device_outside_a_lab_are_reported_as_without_effect(
         lab: " ".join(make_plan(load_experiment(folder / "study.yaml", CATALOGUE, file), CATALOGUE).warnings)
         for lab, file in ((True, ROOT / "hosts" / "powerline.yaml"), (False, tmp_path / "powerline.yaml"))
     }
-    said = (
+    message = (
         "factor path.buffer has no effect: 100packets and 50packets give the same trials, as samovar cannot "
     )
-    assert said + "configure the adapters of link 'powerline', which are not in a lab" in warnings[False]
+    assert message + "configure the adapters of link 'powerline', which are not in a lab" in warnings[False]
     assert "no effect" not in warnings[True]

@@ -31,20 +31,20 @@ CATALOGUE = Catalogue(ROOT / "templates")
 
 
 def blocks(start: str) -> list[tuple[Path, str]]:
-    """The fenced blocks of all pages whose text begins so."""
+    """Return the fenced blocks of all pages that begin with `start`, each with its page."""
     fence = re.compile(r"^```\w*\n(.*?)^```$", flags=re.MULTILINE | re.DOTALL)
     texts = ((page, text) for page in PAGES for text in fence.findall(page.read_text()))
     return [(page, text) for page, text in texts if text.startswith(start)]
 
 
 def named(entries: list[tuple[Path, str]]) -> list[object]:
-    """Parametrise by page, so that a failure says where to look."""
+    """Return the texts as test parameters whose ids name their pages."""
     assert entries
     return [pytest.param(text, id=f"{page.stem}-{index}") for index, (page, text) in enumerate(entries)]
 
 
 def explained_metrics() -> set[str]:
-    """The names at the start of each entry of the lists of metrics."""
+    """Return the names at the start of each entry of the lists of metrics."""
     page = (DOCS / "reference" / "metrics.md").read_text().partition("<!-- end -->")[0]
     names = [line.partition(": ")[0] for line in page.splitlines() if line.startswith("- `")]
     return {name for found in names for name in re.findall(r"`([^`]+)`", found)}
@@ -59,7 +59,7 @@ def test_an_experiment_in_the_documentation_can_be_planned(text: str, tmp_path: 
     assert len(make_plan(study, CATALOGUE).trials) == (36 if text.split()[1] == "lossy" else 12)
 
 
-def test_the_tutorial_s_study_from_nothing_has_twelve_lines_and_the_profile_that_it_speaks_of(
+def test_the_experiment_lossy_of_the_tutorial_has_twelve_lines_and_the_values_that_the_tutorial_states(
     tmp_path: Path,
 ) -> None:
     (text,) = [text for page, text in blocks("experiment: lossy") if page.stem == "tutorial"]
@@ -84,7 +84,9 @@ def test_the_tutorial_s_study_from_nothing_has_twelve_lines_and_the_profile_that
     assert explained.down.buffer_packets == 67
 
 
-def test_the_project_of_the_tutorial_has_the_trials_mistakes_and_recipe_that_it_shows(tmp_path: Path) -> None:
+def test_the_project_of_the_tutorial_has_the_trials_errors_and_recipe_that_the_tutorial_shows(
+    tmp_path: Path,
+) -> None:
     page = (DOCS / "tutorial.md").read_text()
     files = re.findall(
         r"^`((?:templates|experiments)/[^`]+)`:\n\n```\w*\n((?s:.*?))^```$", page, flags=re.MULTILINE
@@ -151,7 +153,7 @@ def test_an_experiment_in_the_documentation_may_extend_a_shipped_one(text: str, 
     assert make_plan(study, CATALOGUE).trials
 
 
-def test_what_a_page_says_that_explain_prints_is_what_it_prints(tmp_path: Path) -> None:
+def test_the_output_of_explain_that_a_page_shows_is_the_real_output(tmp_path: Path) -> None:
     page = (DOCS / "how-to" / "reuse-experiments.md").read_text()
     (shown,) = re.findall(
         r"^```\n\$ fab explain longer path\.rtt --set path\.rtt=1ms\n(.*?)^```", page, re.M | re.S
@@ -175,29 +177,29 @@ COMMANDS = [
 
 
 @pytest.mark.parametrize(("experiment", "profile"), COMMANDS)
-def test_a_profile_that_a_page_asks_a_shipped_experiment_for_is_there(experiment: str, profile: str) -> None:
+def test_the_profile_of_a_command_in_the_documentation_exists(experiment: str, profile: str) -> None:
     path = ROOT / "experiments" / f"{experiment}.yaml"
     assert load_experiment(path, CATALOGUE, None, LoadOptions(profile)).experiment.name == experiment
 
 
 @pytest.mark.parametrize("text", named(blocks(STUDIES)))
-def test_a_study_in_the_documentation_is_of_shipped_experiments(text: str, tmp_path: Path) -> None:
+def test_a_study_in_the_documentation_consists_of_shipped_experiments(text: str, tmp_path: Path) -> None:
     path = tmp_path / "netgear.yaml"
     path.write_text(text)
     assert load_study_report(path, yaml_tree.yaml_names(ROOT / "experiments")).sections
 
 
 @pytest.mark.parametrize("text", named(blocks("testbed:")))
-def test_a_testbed_in_the_documentation_is_sound(text: str, tmp_path: Path) -> None:
+def test_a_testbed_in_the_documentation_is_valid(text: str, tmp_path: Path) -> None:
     path = tmp_path / f"{text.split()[1]}.yaml"
     path.write_text(text)
     assert load_testbed(path).hosts
 
 
 @pytest.mark.parametrize("text", named(blocks("{#---")))
-def test_a_recipe_in_the_documentation_is_whole(text: str, tmp_path: Path) -> None:
-    told_by = {"qdisc": "aqm", "read": "setting", "start": "logger", "client": "generator"}
-    kind = next(kind for block, kind in told_by.items() if f"block {block} " in text)
+def test_a_recipe_in_the_documentation_is_valid(text: str, tmp_path: Path) -> None:
+    kinds = {"qdisc": "aqm", "read": "setting", "start": "logger", "client": "generator"}
+    kind = next(kind for block, kind in kinds.items() if f"block {block} " in text)
     path = tmp_path / "recipe.sh.j2"
     path.write_text(text)
     assert Recipe(kind, "recipe", path).header.summary
@@ -226,12 +228,12 @@ def test_the_recipes_of_the_how_to_are_all_that_its_experiment_needs(tmp_path: P
         assert "sfb limit 60 target 15 max 20" in scripts.set("rtr", was)
 
 
-def test_the_metrics_that_can_be_expected_are_those_that_are_explained() -> None:
+def test_the_reference_explains_every_metric_and_no_other() -> None:
     assert set(package_outputs().metrics) == explained_metrics()
 
 
 @pytest.mark.parametrize("kind", ["setting", "aqm", "generator", "logger"])
-def test_every_linux_recipe_is_listed(kind: str) -> None:
+def test_the_reference_lists_every_recipe_of_linux(kind: str) -> None:
     page = (DOCS / "reference" / "recipes.md").read_text().split("## List of recipes")[1]
     row = re.search(rf"^\| {kind} \|(.*?)\|", page, flags=re.MULTILINE)
     assert row

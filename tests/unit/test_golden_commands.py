@@ -1,4 +1,4 @@
-"""The commands print and plan what they did when the golden files were made; see tests/golden/regenerate.py."""
+"""The output and the plans of commands are equal to the golden files, which tests/golden/regenerate.py writes."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ NAMES = sorted(
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+def outputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return make_goldens(tmp_path_factory.mktemp("golden"))
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_command_s_output_equals_the_golden_file(name: str, made: dict[str, str]) -> None:
-    found = difference((COMMANDS / name).read_text(), made.get(name, ""))
+def test_the_output_of_a_command_is_equal_to_the_golden_file(name: str, outputs: dict[str, str]) -> None:
+    found = difference((COMMANDS / name).read_text(), outputs.get(name, ""))
     if found:
         pytest.fail(found, pytrace=False)
 
 
-def test_every_experiment_and_profile_has_golden_files(made: dict[str, str]) -> None:
-    assert sorted(made) == NAMES
+def test_every_experiment_and_profile_has_golden_files(outputs: dict[str, str]) -> None:
+    assert sorted(outputs) == NAMES

@@ -1,4 +1,4 @@
-"""Secrets are refused in files that campaigns keep, and redacted in what is recorded."""
+"""Secrets are refused in files of a project, and redacted in records of a campaign."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ SECRETS = [
 def test_a_file_with_a_secret_in_it_is_refused_with_its_place(text: str, what: str) -> None:
     with pytest.raises(DefinitionError) as caught:
         parse_yaml(f"testbed: mine\n{text}\n", "hosts/mine.yaml")
-    said = "\n".join(line for _, line in caught.value.lines(200) if "hosts/mine.yaml:" in line)
-    assert said.startswith(("hosts/mine.yaml:2:", "hosts/mine.yaml:3:"))
-    assert what in said
-    assert "remove it; use SSH keys for hosts" in said
+    message = "\n".join(line for _, line in caught.value.lines(200) if "hosts/mine.yaml:" in line)
+    assert message.startswith(("hosts/mine.yaml:2:", "hosts/mine.yaml:3:"))
+    assert what in message
+    assert "remove it; use SSH keys for hosts" in message
     assert "hunter22" not in "\n".join(line for _, line in caught.value.lines(200))
 
 
 @pytest.mark.parametrize(
     "file", sorted(Path(__file__).parents[2].glob("*/*.yaml")), ids=lambda file: file.name
 )
-def test_no_file_of_this_project_looks_like_a_secret(file: Path) -> None:
+def test_no_yaml_file_of_this_project_is_taken_for_one_with_a_secret(file: Path) -> None:
     assert list(find_secrets(file.read_text())) == []
 
 
@@ -76,7 +76,7 @@ def test_secrets_of_the_environment_are_redacted() -> None:
 
 
 @pytest.mark.parametrize("text", [text for text, _ in SECRETS])
-def test_what_is_refused_in_a_file_is_redacted_in_a_record(text: str) -> None:
+def test_secrets_that_are_refused_in_files_are_redacted_in_records(text: str) -> None:
     assert REDACTED in redacted(text, {})
     assert "hunter22" not in redacted(text, {})
 
@@ -93,19 +93,19 @@ def test_the_output_around_a_password_stays_readable() -> None:
         assert redacted(text, {}) == text
 
 
-def test_a_record_of_a_script_holds_no_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_record_of_a_script_contains_no_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PDU_TOKEN", "canary-token-1")
     done = ScriptResult(
         "src", "arm", "echo canary-token-1", 1, b"http://u:canary2@p/", KEY.encode(), 0.0, 1.0
     )
     ScriptRecorder(tmp_path)(done)
-    kept = "".join(file.read_text() for file in tmp_path.iterdir())
-    assert "canary" not in kept
-    assert "b3BlbnNzaC1rZXktdjEA" not in kept
-    assert kept.count(REDACTED) == 3
+    records = "".join(file.read_text() for file in tmp_path.iterdir())
+    assert "canary" not in records
+    assert "b3BlbnNzaC1rZXktdjEA" not in records
+    assert records.count(REDACTED) == 3
 
 
-def test_a_long_text_is_searched_in_a_moment() -> None:
+def test_a_long_text_of_repeated_patterns_of_secrets_can_be_searched() -> None:
     for piece in ("a", "://", "token", "://a:", "-----BEGIN ", "password=", "password: ", " : "):
         text = piece * (200_000 // len(piece))
         assert isinstance(redacted(text, {}), str)

@@ -27,7 +27,7 @@ from samovar.units import parse_rate, parse_size
 ROOT = Path(__file__).parents[2]
 EXPERIMENTS = ROOT / "experiments"
 CATALOGUE = Catalogue(ROOT / "templates")
-OF_THE_PROJECT = {"applications", "demo", "other-path"}
+OWN_EXPERIMENTS = {"applications", "demo", "other-path"}
 
 TRIALS: Mapping[str, Mapping[str, Mapping[str, int]]] = {
     "cdg-wlan": {
@@ -63,7 +63,7 @@ TRIALS: Mapping[str, Mapping[str, Mapping[str, int]]] = {
         "quick": {"buffer": 3, "window": 3 * 4},
     },
 }
-"""What the reports ran: combinations times repeats, and what a few minutes show of it."""
+"""Number of trials by profile and part: `full` has the combinations and repetitions of the report."""
 
 LONGEST_QUICK_S = 15 * 60
 
@@ -86,7 +86,7 @@ PROFILES = pytest.mark.parametrize(
 
 
 def test_every_shipped_experiment_is_a_study_of_a_report_or_the_project_s_own() -> None:
-    assert set(yaml_tree.yaml_names(EXPERIMENTS)) == TRIALS.keys() | OF_THE_PROJECT
+    assert set(yaml_tree.yaml_names(EXPERIMENTS)) == TRIALS.keys() | OWN_EXPERIMENTS
 
 
 @PROFILES
@@ -95,18 +95,18 @@ def test_a_study_is_planned_with_the_number_of_trials_that_its_report_states(nam
 
 
 @NAMES
-def test_every_profile_of_a_study_is_counted_here(name: str) -> None:
+def test_the_trials_of_every_profile_of_a_study_are_counted(name: str) -> None:
     assert {"full", *study(name).experiment.profiles} == TRIALS[name].keys()
 
 
 @NAMES
-def test_a_quick_profile_s_traffic_takes_minutes(name: str) -> None:
+def test_the_traffic_of_a_quick_profile_takes_less_than_fifteen_minutes(name: str) -> None:
     flowing = (trial.resolved.duration_s for trial in plan(name, "quick").trials)
     assert sum(flowing) < LONGEST_QUICK_S
 
 
 @NAMES
-def test_a_study_names_its_report_and_what_it_expects_of_it(name: str) -> None:
+def test_a_study_names_its_report_and_has_expectations_with_sources(name: str) -> None:
     experiment = study(name).experiment
     assert experiment.source.startswith("CAIA-TR-")
     assert experiment.title
@@ -127,21 +127,21 @@ def test_a_study_s_rate_and_factors_can_be_explained(name: str) -> None:
 
 
 @cache
-def drawn() -> frozenset[str]:
-    """Return the figures and tables that there is a function for, by their names."""
+def drawable_outputs() -> frozenset[str]:
+    """Return the names of the figures and tables for which the analysis has a function."""
     code = "".join(path.read_text() for path in (ROOT / "analysis" / "R").glob("*.R"))
     names = re.findall(r"^(?:figure|table)_(\w+) <- function", code, flags=re.MULTILINE)
     return frozenset(name.replace("_", "-") for name in names)
 
 
 @NAMES
-def test_figures_and_tables_of_a_study_are_ones_that_the_analysis_draws(name: str) -> None:
+def test_the_analysis_can_make_all_figures_and_tables_of_a_study(name: str) -> None:
     experiment = study(name).experiment
     figures = {str(entry["figure"]) for entry in experiment.figures}
-    assert figures | {str(entry["table"]) for entry in experiment.tables} <= drawn()
+    assert figures | {str(entry["table"]) for entry in experiment.tables} <= drawable_outputs()
 
 
-def test_the_path_of_a_link_is_the_adapter_s_with_what_the_experiment_says() -> None:
+def test_the_path_of_netgear_window_has_the_values_of_the_powerline_adapter() -> None:
     path = plan("netgear-window", "quick").trials[0].resolved.path
     assert path is not None
     assert (path.router, path.link, path.down.interface) == ("", "powerline", "")
@@ -155,7 +155,7 @@ def test_the_path_of_a_link_is_the_adapter_s_with_what_the_experiment_says() -> 
     )
 
 
-def test_staggered_flows_begin_ten_seconds_apart_and_the_last_goes_the_other_way() -> None:
+def test_staggered_flows_begin_ten_seconds_apart_and_the_last_has_the_opposite_direction() -> None:
     trial = next(trial for trial in plan("insufficient-rwnd", "full").trials if trial.part == "down-first")
     starts = {flow.label: flow.start_s for flow in trial.resolved.flows}
     assert starts == {"down-1": 0, "down-2": 10, "down-3": 20, "up": 30}
@@ -165,7 +165,7 @@ def test_staggered_flows_begin_ten_seconds_apart_and_the_last_goes_the_other_way
     assert trial.resolved.stop.after_s == trial.resolved.duration_s == 90
 
 
-def test_pings_beside_udp_are_those_of_the_report_and_once_there_are_none() -> None:
+def test_udp_has_the_six_kinds_of_pings_of_the_report_beside_it_or_none() -> None:
     pings = [trial for trial in plan("spp-udp", "full").trials if trial.part == "pings"]
     sent = {
         trial.treatment["pings"]: [
@@ -184,14 +184,14 @@ def test_pings_beside_udp_are_those_of_the_report_and_once_there_are_none() -> N
 
 def test_udp_is_sent_at_the_21_rates_of_table_x_with_and_without_pings() -> None:
     rates = [trial for trial in plan("spp-udp", "full").trials if trial.part == "rates"]
-    told = {(trial.treatment["pings"], trial.treatment["udp"]) for trial in rates}
+    levels = {(trial.treatment["pings"], trial.treatment["udp"]) for trial in rates}
     steps = [1, *range(5, 41, 5), *range(41, 51), 55, 60]
-    assert told == {(pings, f"{rate}Mbit") for pings in ("none", "512B-50/s") for rate in steps}
+    assert levels == {(pings, f"{rate}Mbit") for pings in ("none", "512B-50/s") for rate in steps}
     assert {trial.resolved.flows[0].parameters["rate"] == trial.treatment["udp"] for trial in rates} == {True}
 
 
 @pytest.mark.parametrize("part", ["scp", "shaper"])
-def test_the_quick_copy_is_limited_to_a_quarter_of_what_it_is_called(part: str) -> None:
+def test_the_quick_profile_limits_a_copy_to_a_quarter_of_the_rate_that_its_level_names(part: str) -> None:
     for trial in (one for one in plan("spp-scp", "quick").trials if one.part == part):
         flow, sender = trial.resolved.flows[0], trial.resolved.hosts["src"]
         limit = flow.parameters.get("limit") or sender.settings["shaper"]["rate"]
@@ -219,7 +219,7 @@ def test_cdg_over_a_wlan_backs_off_to_half_except_where_its_parameters_are_facto
     assert found == {("newreno", ()), ("cubic", ()), ("cdg", (("backoff_beta", "512"),))}
 
 
-# What a report itself had: windows below the path's product are what two of them are about, and quick trials are short.
+# Warnings that a report justifies: these studies have windows below the path's bandwidth-delay product on purpose.
 JUSTIFIED: Mapping[str, frozenset[str]] = {
     "insufficient-rwnd": frozenset({"rwnd is below the path's bandwidth-delay product"}),
     "netgear-flows": frozenset({"rwnd is below the path's bandwidth-delay product"}),
@@ -232,13 +232,13 @@ SHORT = "duration is below 20 RTTs at a full buffer"
 def test_a_study_is_planned_without_a_warning_that_its_report_does_not_justify(
     name: str, profile: str
 ) -> None:
-    said = {
+    warnings = {
         warning
         for warning in plan(name, profile).warnings
         if not re.search(r": \d+ replicates?( give|;)", warning)
         and not (profile != "full" and SHORT in warning)
     }
-    assert {one for one in said if not any(why in one for why in JUSTIFIED.get(name, ()))} == set()
+    assert {one for one in warnings if not any(why in one for why in JUSTIFIED.get(name, ()))} == set()
 
 
 CHOICES = """
@@ -263,7 +263,7 @@ for (folder in commandArgs(TRUE)) {
 """
 
 
-def test_each_figure_and_table_of_each_profile_has_options_that_are_known_and_curves_that_can_be_told_apart(
+def test_each_figure_and_table_of_each_profile_has_known_options_and_distinguishable_curves(
     tmp_path: Path,
 ) -> None:
     folders = []
@@ -289,7 +289,7 @@ def test_udp_fills_packets_of_every_mtu() -> None:
     assert floods == {"600": "572B", "1200": "1172B", "1500": "1472B"}
 
 
-def test_a_transfer_may_take_as_long_as_its_rate_limit_makes_it() -> None:
+def test_the_deadline_of_a_transfer_allows_for_its_rate_limit() -> None:
     trials = plan("spp-scp", "full").trials
     slow = [trial for trial in trials if "1Mbit" in trial.treatment.values()]
     assert {trial.part for trial in slow} == {"scp", "shaper"}

@@ -1,4 +1,4 @@
-"""A headless Chromium, driven by the DevTools protocol through a pair of pipes: no port, no further package."""
+"""Control a headless Chromium by the DevTools protocol through a pair of pipes, without a port or another package."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ KEYS = {"Tab": 9, "Enter": 13, "Escape": 27, "ArrowLeft": 37, "ArrowRight": 39, 
 
 
 class Browser:
-    """A tab of the browser, and what it has reported: errors, messages of the console, requests."""
+    """A tab of the browser, with the errors, messages of the console and requests that it has reported."""
 
     def __init__(self, to_browser: int, from_browser: int) -> None:
         self._to, self._from = os.fdopen(to_browser, "wb"), os.fdopen(from_browser, "rb")
@@ -94,7 +94,7 @@ class Browser:
             self.settle()
 
     def press(self, key: str, shift: bool = False) -> None:
-        """Press and release a key where the focus is."""
+        """Press and release a key on the focused element."""
         about = {"key": key, "windowsVirtualKeyCode": KEYS.get(key, ord(key[0])), "modifiers": 8 * shift}
         text = {"text": "\r" if key == "Enter" else key} if len(key) == 1 or key == "Enter" else {}
         self.call("Input.dispatchKeyEvent", type="keyDown", **about, **text)
@@ -121,7 +121,7 @@ class Browser:
         return base64.b64decode(done["data"])
 
     def screenshot(self) -> bytes:
-        """Return what the window shows, as PNG."""
+        """Return a screenshot of the window as PNG."""
         return base64.b64decode(self.call("Page.captureScreenshot", format="png")["data"])
 
     def close(self) -> None:

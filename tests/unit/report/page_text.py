@@ -1,4 +1,4 @@
-"""The text of a page, and what its PDF has in addition."""
+"""Read the visible text of a page, and find words that only its PDF has."""
 
 from __future__ import annotations
 

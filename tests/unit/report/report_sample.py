@@ -1,6 +1,6 @@
-"""A made-up campaign folder for the tests of the report: its layout and logic, never its numbers.
+"""Write a made-up campaign folder for tests of the report.
 
-Every value below is invented. What a real campaign leaves is tested where real campaigns are run.
+Every value below is invented; tests in tests/lab make reports of real campaigns.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ bottleneck: {router: rtr, from: eth1, to: eth2}
 
 
 def dumbbell(pairs: int, shared: bool = True) -> str:
-    """Write a testbed of so many senders and receivers about one router, on two switches or on cables."""
+    """Return a testbed of senders and receivers around a router: on two links, or each on a link of its own."""
     hosts = []
     ports = []
     for index in range(1, pairs + 1):
@@ -82,13 +82,13 @@ def dumbbell(pairs: int, shared: bool = True) -> str:
         *lines,
     ]
     bottleneck = "bottleneck: {router: rtr, from: eth1, to: eth2}"
-    head = ["testbed: dumbbell", "description: Hosts about one router.", "hosts:"]
+    head = ["testbed: dumbbell", "description: Hosts around one router.", "hosts:"]
     return "\n".join([*head, *hosts, *router, bottleneck]) + "\n"
 
 
 @dataclass
 class Sample:
-    """What varies between sample campaigns."""
+    """Options of a sample campaign."""
 
     testbed: str = THREE_HOSTS
     title: str = "Buffer of the TP-Link TL-PA211KIT by two methods, and TCP over it"
@@ -111,7 +111,7 @@ class Sample:
 
 
 def write_campaign(results: Path, sample: Sample | None = None, figures: Path | None = None) -> Path:
-    """Write a sample campaign, as if run and analysed, below a results folder; figures come from a folder."""
+    """Write a sample campaign with its analysis into a results folder; `figures` has the PDFs of its figures."""
     sample = sample or Sample()
     folder = results / "tplink-buffer" / NAME
     plan = make_plan(sample)
@@ -129,7 +129,7 @@ def write_campaign(results: Path, sample: Sample | None = None, figures: Path | 
 
 
 def share_between_testbeds(folder: Path) -> None:
-    """Change the campaign in a folder to one on two testbeds: `lab`, and `twin` with another kernel."""
+    """Change a campaign to one that ran on two testbeds: `lab`, and `twin` with another kernel."""
     plan, provenance = folder / "plan.json", folder / "provenance.json"
     dump(plan, {**json.loads(plan.read_text()), "testbed": "lab,twin"})
     testbed = (folder / "testbed.yaml").read_text()
@@ -191,7 +191,7 @@ def make_plan(sample: Sample) -> Json:
 
 
 def plan_bytes(plan: Json) -> bytes:
-    """Write a plan as samovar does, from its plain form with every trial in full."""
+    """Return the bytes of plan.json for a plan in which every trial has all its values."""
     trials = [
         Trial(
             **{key: one[key] for key in one if key != "resolved"},
@@ -288,7 +288,7 @@ def write_trial(folder: Path, trial: Json, index: int, sample: Sample) -> None:
 
 
 def script(host: str, hostile: str) -> str:
-    """Write a script with a long line, and for the router one that is longer than a page."""
+    """Return a script with a long line; the script of the router is longer than a page."""
     lines = [
         "#!/bin/sh",
         "set -eu",

@@ -1,4 +1,4 @@
-"""Running the R analysis: events while it works, the message of R when it fails."""
+"""Run the R analysis: its events, the files that it replaces, and errors with the message of R."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _script(checkout: Path, code: str) -> None:
     (checkout / "analysis" / "inst" / "analyse.R").write_text(code)
 
 
-def test_lines_of_json_are_events_and_other_lines_are_not(checkout: Path) -> None:
+def test_lines_of_json_in_the_output_are_events_and_other_lines_are_ignored(checkout: Path) -> None:
     _script(checkout, DONE + 'cat("a word\\n"); cat(\'{"event":"analysed","trial":"a","done":1,"of":2}\\n\')')
     events: list[Event] = []
     unmade = analyse(checkout / "campaign", checkout, events.append)

@@ -59,7 +59,9 @@ def test_a_trial_that_the_testbed_cannot_run_is_missing_with_the_reason(tmp_path
     assert (group["amount"], group["means"]) == (2, "missing")
 
 
-def test_the_cover_says_whether_trials_are_missing_for_the_testbed_or_an_early_end(tmp_path: Path) -> None:
+def test_the_cover_says_whether_trials_are_missing_because_of_the_testbed_or_of_an_early_end(
+    tmp_path: Path,
+) -> None:
     missing = _campaign(tmp_path / "first", not_run=2).plan.ids[-2:]
     for number, trials in enumerate((missing, missing[:1])):
         blocked = {"blocked": [{"reasons": ["src: no congestion control bbr"], "trials": trials}]}
@@ -70,7 +72,7 @@ def test_the_cover_says_whether_trials_are_missing_for_the_testbed_or_an_early_e
         assert overview(campaign)["notice"].startswith(begins)
 
 
-def test_the_cover_has_no_notice_if_only_a_repeated_trial_was_cut_off(tmp_path: Path) -> None:
+def test_the_cover_has_no_notice_if_only_a_repeated_trial_was_interrupted(tmp_path: Path) -> None:
     again = {"id": _campaign(tmp_path / "first").plan.ids[0], "attempt": 2}
     events = ("campaign-resumed", {"trials": 30}), ("trial-started", again)
     assert not overview(_campaign(tmp_path / "second", *events))["notice"]
@@ -87,7 +89,7 @@ def test_results_outside_the_plan_are_counted(tmp_path: Path) -> None:
     assert note in omissions(campaign)["notes"]
 
 
-def test_a_report_names_the_bounds_by_which_its_trials_were_judged_if_they_are_looser(
+def test_a_report_lists_thresholds_of_its_verdicts_that_are_looser_than_the_defaults(
     tmp_path: Path,
 ) -> None:
     bounds = {"profile": "emulated", "loosened": {"cpu": {"bound": "100%", "default": "95%"}}}
@@ -99,9 +101,9 @@ def test_a_report_names_the_bounds_by_which_its_trials_were_judged_if_they_are_l
     assert omissions(campaign)["notes"].count(text) == 1
 
 
-def test_a_result_whose_edit_was_undone_counts_as_any_other(tmp_path: Path) -> None:
-    asked = _campaign(tmp_path / "first").plan.ids[0]
-    changed = {"stale": [{"changes": ["duration_s 6 -> 12"], "results": [asked]}], "orphans": []}
+def test_a_result_is_analysed_again_after_an_edit_of_its_trial_was_undone(tmp_path: Path) -> None:
+    id_ = _campaign(tmp_path / "first").plan.ids[0]
+    changed = {"stale": [{"changes": ["duration_s 6 -> 12"], "results": [id_]}], "orphans": []}
     campaign = _campaign(tmp_path / "second", ("plan-changed", changed))
     assert not any("earlier plan" in note for note in omissions(campaign)["notes"])
 
@@ -119,7 +121,7 @@ def test_trials_that_were_not_picked_are_neither_failed_nor_missing(tmp_path: Pa
     assert (group["amount"], group["means"]) == (2, "for another run")
 
 
-def test_a_report_of_a_part_names_it_and_how_to_make_it_again(tmp_path: Path) -> None:
+def test_a_report_of_a_part_names_the_part_and_the_command_that_repeats_it(tmp_path: Path) -> None:
     folder = write_campaign(tmp_path)
     file = folder / "bundle" / "analysis.json"
     part = {"picked": "cc=cdg", "options": "--only cc=cdg", "trials": ["a", "b"]}

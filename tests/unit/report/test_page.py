@@ -24,7 +24,7 @@ HOSTILE = " <script>alert(1)</script></SCRIPT><!-- \"'&{{7*7}}{% raw %}\u202e\x0
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def campaign(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A sample campaign with its bundle, one figure of which has curves."""
     figures = draw_figures(tmp_path_factory.mktemp("figures"))
     folder = write_campaign(tmp_path_factory.mktemp("results"), figures=figures)
@@ -45,38 +45,40 @@ def data_of(page: str, of: str) -> list[object]:
     return [json.loads(one) for one in found]
 
 
-def test_the_page_has_every_word_of_the_pdf(made: Path) -> None:
-    drawn = {"direction", "linux", "right"}  # in the drawing of the path, which is a picture on the page
-    bundle = made / "bundle"
-    assert words_only_in_pdf(bundle / "tplink-buffer.pdf", bundle / "report.html") <= drawn | {"contents"}
+def test_the_page_has_every_word_of_the_pdf(campaign: Path) -> None:
+    in_drawing = {"direction", "linux", "right"}  # the path, whose drawing is a picture on the page
+    bundle = campaign / "bundle"
+    assert words_only_in_pdf(bundle / "tplink-buffer.pdf", bundle / "report.html") <= in_drawing | {
+        "contents"
+    }
 
 
-def test_the_page_loads_nothing_and_links_only_to_files_beside_it(made: Path) -> None:
-    page = Text(page_of(made))
-    assert "link" in page.elements  # an empty icon, so that none is asked for
+def test_the_page_loads_nothing_and_links_only_to_files_beside_it(campaign: Path) -> None:
+    page = Text(page_of(campaign))
+    assert "link" in page.elements  # an empty icon, so that the browser requests none
     files = [one for one in page.links if not one.startswith(("data:", "#"))]
     assert files
     assert not [one for one in files if re.match(r"[a-z]+:|/", one)]
-    assert all((made / "bundle" / one).is_file() for one in files)
-    policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', page_of(made))
+    assert all((campaign / "bundle" / one).is_file() for one in files)
+    policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', page_of(campaign))
     assert policy
     assert policy[1].startswith("default-src 'none'; img-src data:")
 
 
-def test_text_of_an_experiment_is_never_markup(tmp_path: Path, made: Path) -> None:
+def test_text_of_an_experiment_is_never_markup(tmp_path: Path, campaign: Path) -> None:
     sample = Sample(title="Title" + HOSTILE, description="About" + HOSTILE, hostile=HOSTILE)
     folder = write_campaign(tmp_path, sample, draw_figures(tmp_path / "figures"))
     curve = '"curve","rwnd_bytes","median"\n"cdg</script><script>alert(2)</script>",1,0\n'
     (folder / "bundle" / "data" / "rtt-by-rwnd.csv").write_text(curve)
     make_bundle(folder, silent)
-    page, usual = Text(page_of(folder)), Text(page_of(made))
+    page, usual = Text(page_of(folder)), Text(page_of(campaign))
     assert page.elements.count("script") == usual.elements.count("script")
     text = " ".join(page.words)
     assert "Title <script>alert(1)</script></SCRIPT><!-- \"'&{{7*7}}{% raw %}‹U+202E›‹U+0007›" in text
     assert "alert(2)" in json.dumps(data_of(page_of(folder), 'class="curves"'))
 
 
-def test_an_apparent_secret_in_a_check_is_not_on_the_page(tmp_path: Path, made: Path) -> None:
+def test_an_apparent_secret_in_a_check_is_not_on_the_page(tmp_path: Path, campaign: Path) -> None:
     folder = write_campaign(tmp_path, figures=draw_figures(tmp_path / "figures"))
     file = next((folder / "trials").glob("*/manifest.json"))
     manifest = json.loads(file.read_text())
@@ -150,7 +152,7 @@ def test_a_time_series_has_a_panel_per_quantity_and_a_curve_per_trial(tmp_path: 
     assert (decoded(cdg["x"]), decoded(cdg["y"]), cdg["at"]) == ([1, 2], [5, 6], [1])
 
 
-def test_single_values_keep_their_trials(tmp_path: Path) -> None:
+def test_each_value_of_a_distribution_keeps_its_trial(tmp_path: Path) -> None:
     text = "curve,value,trial,share\nx,10,b-r1,0.25\nx,20,gone,0.5\nx,30,a-r1,0.75\nx,40,a-r1,1\n"
     chart = curves_of(tmp_path, text, STEP)
     assert isinstance(chart, dict)
@@ -176,7 +178,7 @@ def test_a_layout_names_curves_and_panels(tmp_path: Path) -> None:
         assert read_curves({**figure, "layout": {**layout, **changed}}, tmp_path, TRIALS) is None
 
 
-def test_medians_against_words_have_the_words_on_the_axis(tmp_path: Path) -> None:
+def test_medians_by_levels_that_are_words_have_the_words_on_their_axis(tmp_path: Path) -> None:
     chart = curves_of(
         tmp_path, "label,curve,median,lo,hi,n,level\nnone,x,1,NA,NA,2,none\nred,x,2,1,3,5,red\n", MEDIANS
     )
@@ -193,11 +195,13 @@ def test_medians_against_words_have_the_words_on_the_axis(tmp_path: Path) -> Non
         *(("curve,value,share\nx,1,1\n", layout) for layout in ({}, {**STEP, "kind": "violins"}, MEDIANS)),
     ],
 )
-def test_other_data_are_not_curves(tmp_path: Path, text: str, layout: dict[str, object]) -> None:
+def test_data_without_the_columns_of_a_layout_have_no_curves(
+    tmp_path: Path, text: str, layout: dict[str, object]
+) -> None:
     assert curves_of(tmp_path, text, layout) is None
 
 
-def test_a_number_is_kept_to_a_16_millionth_of_the_range() -> None:
+def test_numbers_are_encoded_with_an_error_of_at_most_a_16_millionth_of_their_range() -> None:
     draw = random.Random(1)
     for scale in (1e-6, 1.0, 1e12):
         values = [1e9 + scale * draw.random() for _ in range(1000)]
@@ -263,8 +267,10 @@ def index_rows(results: Path) -> Iterator[list[str]]:
         yield [re.sub(r"<[^>]*>", "", cell).strip() for cell in re.findall(r"<td.*?</td>", row, re.DOTALL)]
 
 
-def test_the_index_has_each_campaign_with_its_states_and_links(made: Path, tmp_path: Path) -> None:
-    results = made.parents[1]
+def test_the_index_lists_each_readable_campaign_with_the_verdicts_of_its_trials_and_links(
+    campaign: Path, tmp_path: Path
+) -> None:
+    results = campaign.parents[1]
     damaged = results / "broken" / "full-1"
     damaged.mkdir(parents=True)
     (damaged / "plan.json").write_text("{")
@@ -274,9 +280,9 @@ def test_the_index_has_each_campaign_with_its_states_and_links(made: Path, tmp_p
     edited = results / "broken" / "full-2"
     (edited / "bundle").mkdir(parents=True)
     for name in ("plan.json", "journal.jsonl"):
-        (edited / name).write_bytes((made / name).read_bytes())
+        (edited / name).write_bytes((campaign / name).read_bytes())
     (edited / "bundle" / "scorecard.json").write_text("[1]")
-    index, unread = write_index(results, [made, damaged, edited], [study])
+    index, unread = write_index(results, [campaign, damaged, edited], [study])
     assert [one.split(":")[0] for one in unread] == [str(damaged), str(edited)]
     (row,) = index_rows(results)
     assert row[:2] == ["tplink-buffer", NAME]
@@ -290,10 +296,10 @@ def test_the_index_has_each_campaign_with_its_states_and_links(made: Path, tmp_p
     assert all((results / one).exists() for one in links)
 
 
-def test_the_data_of_the_page_are_those_of_the_bundle(made: Path) -> None:
-    with (made / "bundle" / "data" / "rtt-by-rwnd.csv").open() as lines:
+def test_the_curves_of_the_page_have_the_values_of_the_data_in_the_bundle(campaign: Path) -> None:
+    with (campaign / "bundle" / "data" / "rtt-by-rwnd.csv").open() as lines:
         rows = list(csv.DictReader(lines))
-    (chart,) = data_of(page_of(made), 'class="curves"')
+    (chart,) = data_of(page_of(campaign), 'class="curves"')
     assert isinstance(chart, dict)
     found = [pytest.approx(y) for curve in chart["panels"][0]["curves"] for y in decoded(curve["y"])]
     assert found == [float(row["median"]) for row in rows]

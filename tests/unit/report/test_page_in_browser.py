@@ -1,4 +1,4 @@
-"""The page in headless Chromium: without errors, by keyboard and mouse, on narrow screens, in the dark and on paper."""
+"""The page in headless Chromium: errors, keyboard and mouse, narrow screens, dark colours and printing."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.unit.report.browser import Browser, chromium
 from tests.unit.report.report_sample import draw_figures, set_layout, write_campaign
 
 SAMPLES, SPIKE = 100_000, 56_789
-"""Number of samples of a long curve, many for each pixel, and the place of its one high value."""
+"""Number of samples of a long curve, many for each pixel, and the index of its one high value."""
 LOADED = "(() => { const n = performance.getEntriesByType('navigation')[0]; return [n.loadEventEnd, n.transferSize] })()"
 FIGURE = "document.getElementById('figure-rtt-by-rwnd')"
 PLOT = f"{FIGURE}.querySelector('.plot')"
@@ -65,22 +65,22 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def started() -> Iterator[Browser]:
+def tab() -> Iterator[Browser]:
     with chromium() as browser:
         yield browser
 
 
 @pytest.fixture
-def browser(started: Browser, folder: Path) -> Iterator[Browser]:
-    """The page, opened anew at 1280 pixels; a test fails if it reports an error or asks for another file."""
+def browser(tab: Browser, folder: Path) -> Iterator[Browser]:
+    """The page, opened anew at 1280 pixels; a test fails if the page reports an error or requests another file."""
     page = folder / "bundle" / "report.html"
-    started.show_as(1280)
-    started.problems.clear()
-    started.requests.clear()
-    started.open(page)
-    yield started
-    assert started.problems == []
-    assert started.requests == [page.as_uri()]
+    tab.show_as(1280)
+    tab.problems.clear()
+    tab.requests.clear()
+    tab.open(page)
+    yield tab
+    assert tab.problems == []
+    assert tab.requests == [page.as_uri()]
 
 
 def see_figure(browser: Browser) -> None:
@@ -101,7 +101,7 @@ def drag(browser: Browser, start: float, end: float) -> None:
 
 
 def value_at(browser: Browser, share: float, figure: str = "rtt-by-rwnd") -> float:
-    """Return what the page reads out of the x axis at a share of the width of a figure's first panel."""
+    """Return the x value that the page shows for the mouse at a share of the width of a figure's first panel."""
     x, y, width, height = browser.run(AXIS.replace("rtt-by-rwnd", figure))
     browser.mouse("mouseMoved", x + share * width, y + height / 2)
     text = browser.run(f"document.querySelector('#figure-{figure} .legend > output').textContent")
@@ -140,7 +140,7 @@ def test_a_logarithmic_axis_ends_at_the_data(browser: Browser) -> None:
     assert 600_000 < value_at(browser, 0.999, figure) < 800_000
 
 
-def test_all_panels_read_out_the_values_at_one_time(browser: Browser) -> None:
+def test_the_legend_shows_the_values_of_all_panels_at_one_time(browser: Browser) -> None:
     see_figure(browser)
     at_s = value_at(browser, 0.5)
     texts = browser.run(f"{LEGEND}.map(one => one.textContent)")
@@ -149,7 +149,7 @@ def test_all_panels_read_out_the_values_at_one_time(browser: Browser) -> None:
     assert found == pytest.approx(expected, abs=0.2)
 
 
-def test_a_hidden_curve_leaves_every_panel(browser: Browser) -> None:
+def test_a_curve_is_hidden_in_every_panel(browser: Browser) -> None:
     see_figure(browser)
     browser.run(f"{LEGEND}[0].click()")
     browser.settle()
@@ -177,25 +177,25 @@ def test_a_click_on_a_point_opens_its_trial_with_checks_and_files(browser: Brows
 
 
 def test_the_page_of_a_study_opens_the_trial_of_a_point_in_its_campaign(
-    started: Browser, folder: Path, tmp_path: Path
+    tab: Browser, folder: Path, tmp_path: Path
 ) -> None:
     sections = [{"title": "The buffer", "experiment": "tplink-buffer"}]
     study = StudyReport.model_validate({"study": "one", "title": "One campaign", "sections": sections})
     make_study(study, lambda _: folder, tmp_path, silent)
-    started.show_as(1280)
-    started.problems.clear()
-    started.open(tmp_path / "report.html")
+    tab.show_as(1280)
+    tab.problems.clear()
+    tab.open(tmp_path / "report.html")
     plot = "document.querySelector('#figure-tplink-buffer-rtt-by-rwnd .plot')"
-    started.run("document.getElementById('figure-tplink-buffer-rtt-by-rwnd').scrollIntoView()")
-    started.wait_for(plot)
-    started.run(f"{plot}.focus()")
-    started.press("ArrowRight")
-    started.press("Enter")
-    started.wait_for(OPEN)
-    links = started.run("[...document.querySelectorAll('#trial-dialog a')].map(one => decodeURI(one.href))")
+    tab.run("document.getElementById('figure-tplink-buffer-rtt-by-rwnd').scrollIntoView()")
+    tab.wait_for(plot)
+    tab.run(f"{plot}.focus()")
+    tab.press("ArrowRight")
+    tab.press("Enter")
+    tab.wait_for(OPEN)
+    links = tab.run("[...document.querySelectorAll('#trial-dialog a')].map(one => decodeURI(one.href))")
     assert any(one.startswith((folder / "trials").as_uri()) for one in links)
     assert all(Path(one.removeprefix("file://")).is_file() for one in links)
-    assert started.problems == []
+    assert tab.problems == []
 
 
 def test_a_point_of_a_median_lists_its_trials(browser: Browser) -> None:
@@ -253,7 +253,7 @@ def test_nothing_but_tables_is_wider_than_the_window(browser: Browser, width: in
     assert browser.run(f"{PLOT}.querySelector('canvas').clientWidth") <= width
 
 
-def test_the_page_is_dark_where_the_browser_prefers_it(browser: Browser) -> None:
+def test_the_page_is_dark_if_the_browser_prefers_dark_colours(browser: Browser) -> None:
     colours = "[getComputedStyle(document.body).backgroundColor, getComputedStyle(document.body).color]"
     light = browser.run(colours)
     browser.show_as(1280, scheme="dark")
@@ -266,7 +266,7 @@ def test_the_page_is_dark_where_the_browser_prefers_it(browser: Browser) -> None
     ]
 
 
-def test_paper_has_the_pictures_and_no_buttons(browser: Browser, tmp_path: Path) -> None:
+def test_the_printed_page_has_the_pictures_and_no_buttons(browser: Browser, tmp_path: Path) -> None:
     see_figure(browser)
     (tmp_path / "page.pdf").write_bytes(browser.pdf())
     done = subprocess.run(
@@ -283,7 +283,7 @@ def test_paper_has_the_pictures_and_no_buttons(browser: Browser, tmp_path: Path)
 
 
 def test_a_curve_with_many_samples_per_pixel_loses_no_extreme(
-    started: Browser, tmp_path: Path, folder: Path
+    tab: Browser, tmp_path: Path, folder: Path
 ) -> None:
     campaign = write_campaign(tmp_path, figures=folder / "bundle" / "figures")
     with (campaign / "bundle" / "data" / "rtt-by-rwnd.csv").open("w") as file:
@@ -292,20 +292,20 @@ def test_a_curve_with_many_samples_per_pixel_loses_no_extreme(
             file.write(f"bulk,rtt,ms,{place / 1e3},{1000 if place == SPIKE else place % 7}\n")
     set_layout(campaign, "rtt-by-rwnd", kind="line", x="t_s", y="value", facets=["quantity"])
     make_bundle(campaign, silent)
-    started.show_as(1280)
-    started.problems.clear()
-    started.open(campaign / "bundle" / "report.html")
-    loaded_ms, size = started.run(LOADED)
-    see_figure(started)
+    tab.show_as(1280)
+    tab.problems.clear()
+    tab.open(campaign / "bundle" / "report.html")
+    loaded_ms, size = tab.run(LOADED)
+    see_figure(tab)
     find = """(() => { const canvas = PLOT.querySelector('canvas'), over = PLOT.querySelector('.u-over').getBoundingClientRect(),
       box = canvas.getBoundingClientRect(), top = Math.round(over.top - box.top), left = Math.round(over.left - box.left);
       const { data, width } = canvas.getContext('2d').getImageData(left, top + Math.round(over.height / 4), Math.round(over.width), 1);
       const found = []; for (let x = 0; x < width; x++) if (data[4 * x + 2] > data[4 * x] + 60) found.push(x / width);
       return found })()""".replace("PLOT", PLOT)
-    found = started.run(find)
+    found = tab.run(find)
     assert found
     assert found == pytest.approx([SPIKE / SAMPLES] * len(found), abs=0.003)
-    redraw_ms = started.run(
+    redraw_ms = tab.run(
         "(() => { const from = performance.now(); "
         + PLOT
         + ".dispatchEvent(new KeyboardEvent('keydown', {key: '+'}));"
@@ -315,7 +315,7 @@ def test_a_curve_with_many_samples_per_pixel_loses_no_extreme(
         f"{SAMPLES} samples: loaded in {loaded_ms:.0f} ms, {size / 1e6:.1f} MB, zoomed in {redraw_ms:.0f} ms",
         file=sys.stderr,
     )
-    assert started.problems == []
+    assert tab.problems == []
 
 
 # --- Kinds of figures other than curves
@@ -391,12 +391,12 @@ def kinds(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def shown(started: Browser, kinds: Path) -> Iterator[Browser]:
-    started.show_as(1280)
-    started.problems.clear()
-    started.open(kinds)
-    yield started
-    assert started.problems == []
+def other_kinds(tab: Browser, kinds: Path) -> Iterator[Browser]:
+    tab.show_as(1280)
+    tab.problems.clear()
+    tab.open(kinds)
+    yield tab
+    assert tab.problems == []
 
 
 def show(browser: Browser, figure: str) -> None:
@@ -407,7 +407,7 @@ def show(browser: Browser, figure: str) -> None:
 
 
 def outputs_of(browser: Browser, figure: str) -> list[str]:
-    """Return what the legend of a figure reads out for each curve."""
+    """Return the text that the legend of a figure shows for each curve."""
     outputs = f"[...document.querySelectorAll('#figure-{figure} .legend button output')]"
     return list(browser.run(f"{outputs}.map(one => one.textContent)"))
 
@@ -421,50 +421,56 @@ def move_to(browser: Browser, figure: str, across: float, down: float, click: bo
         browser.mouse(kind, x + across * width, y + down * height)
 
 
-def test_bars_read_out_the_values_at_a_level_and_none_where_a_curve_lacks_it(shown: Browser) -> None:
-    move_to(shown, "bars", 0.25, 0.5)
-    assert outputs_of(shown, "bars") == ["3 [2, 4]", "5"]
-    move_to(shown, "bars", 0.75, 0.5)
-    assert outputs_of(shown, "bars") == ["", "6 [5, 7]"]
+def test_the_legend_of_bars_shows_the_values_at_a_level_and_nothing_for_a_curve_without_this_level(
+    other_kinds: Browser,
+) -> None:
+    move_to(other_kinds, "bars", 0.25, 0.5)
+    assert outputs_of(other_kinds, "bars") == ["3 [2, 4]", "5"]
+    move_to(other_kinds, "bars", 0.75, 0.5)
+    assert outputs_of(other_kinds, "bars") == ["", "6 [5, 7]"]
 
 
-def test_a_box_has_the_quartiles_and_whiskers_of_r_and_opens_the_trial_of_a_sample(shown: Browser) -> None:
-    move_to(shown, "boxes", 0.25, 0.5)
-    assert outputs_of(shown, "boxes") == [
+def test_a_box_has_the_quartiles_and_whiskers_of_r_and_opens_the_trial_of_a_sample(
+    other_kinds: Browser,
+) -> None:
+    move_to(other_kinds, "boxes", 0.25, 0.5)
+    assert outputs_of(other_kinds, "boxes") == [
         "median 3, quartiles 2 and 4, whiskers 1 to 4",
         "median 8.5, quartiles 7.25 and 11.25, whiskers 5 to 13",
     ]
-    move_to(shown, "boxes", 0.25, 0.06, click=True)
-    shown.wait_for(OPEN)
-    assert str(shown.run("document.getElementById('trial-heading').textContent")).startswith(
+    move_to(other_kinds, "boxes", 0.25, 0.06, click=True)
+    other_kinds.wait_for(OPEN)
+    assert str(other_kinds.run("document.getElementById('trial-heading').textContent")).startswith(
         "window-cdg-50KB"
     )
 
 
-def test_a_tile_opens_the_trials_of_its_row_and_column(shown: Browser) -> None:
-    show(shown, "tiles")
-    assert shown.run("[...document.querySelectorAll('#figure-tiles td')].map(one => one.textContent)") == [
+def test_a_tile_opens_the_trials_of_its_row_and_column(other_kinds: Browser) -> None:
+    show(other_kinds, "tiles")
+    assert other_kinds.run(
+        "[...document.querySelectorAll('#figure-tiles td')].map(one => one.textContent)"
+    ) == [
         "1",
         "2[1, 3]",
     ]
-    shown.run("document.querySelectorAll('#figure-tiles td button')[1].click()")
-    shown.wait_for(OPEN)
-    assert str(shown.run("document.getElementById('trial-heading').textContent")).startswith(
+    other_kinds.run("document.querySelectorAll('#figure-tiles td button')[1].click()")
+    other_kinds.wait_for(OPEN)
+    assert str(other_kinds.run("document.getElementById('trial-heading').textContent")).startswith(
         "window-cubic-50KB"
     )
 
 
-def test_a_trade_off_has_its_delay_reversed_also_when_zoomed_and_panned(shown: Browser) -> None:
-    show(shown, "tradeoff")
-    left, right = value_at(shown, 0.0, "tradeoff"), value_at(shown, 0.999, "tradeoff")
+def test_the_axis_of_delay_of_a_trade_off_is_reversed_before_and_after_panning(other_kinds: Browser) -> None:
+    show(other_kinds, "tradeoff")
+    left, right = value_at(other_kinds, 0.0, "tradeoff"), value_at(other_kinds, 0.999, "tradeoff")
     assert left > 20 > 10 > right
-    shown.run("document.querySelector('#figure-tradeoff .plot').focus()")
-    shown.press("ArrowRight", shift=True)
-    assert value_at(shown, 0.0, "tradeoff") == pytest.approx(left - 0.2 * (left - right), abs=0.1)
+    other_kinds.run("document.querySelector('#figure-tradeoff .plot').focus()")
+    other_kinds.press("ArrowRight", shift=True)
+    assert value_at(other_kinds, 0.0, "tradeoff") == pytest.approx(left - 0.2 * (left - right), abs=0.1)
 
 
 def blue_share(browser: Browser, figure: str, panel: int = 0, across: float = 0.0) -> float:
-    """Return which share of a column of pixels of a panel is blue."""
+    """Return the share of blue pixels in a column of pixels of a panel."""
     show(browser, figure)
     return float(
         browser.run(
@@ -476,11 +482,15 @@ def blue_share(browser: Browser, figure: str, panel: int = 0, across: float = 0.
     )
 
 
-def test_the_window_of_a_receiver_leaves_room_for_the_segments(shown: Browser) -> None:
+def test_the_axis_of_sequence_numbers_is_scaled_to_the_segments_not_to_the_window(
+    other_kinds: Browser,
+) -> None:
     half = pytest.approx(0.5 / 1.06, abs=0.05)
-    assert blue_share(shown, "segments") == half, "the first segment is half as high as both"
+    assert blue_share(other_kinds, "segments") == half, (
+        "the first segment has half of the height of both segments"
+    )
 
 
-def test_panels_of_one_quantity_have_the_same_axis(shown: Browser) -> None:
-    assert blue_share(shown, "panels", 0, across=0.5) == pytest.approx(1 / 1.06, abs=0.05)
-    assert blue_share(shown, "panels", 1, across=0.5) == pytest.approx(0.5 / 1.06, abs=0.05)
+def test_panels_of_one_quantity_have_the_same_axis(other_kinds: Browser) -> None:
+    assert blue_share(other_kinds, "panels", 0, across=0.5) == pytest.approx(1 / 1.06, abs=0.05)
+    assert blue_share(other_kinds, "panels", 1, across=0.5) == pytest.approx(0.5 / 1.06, abs=0.05)

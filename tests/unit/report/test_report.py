@@ -31,7 +31,7 @@ def figures(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory, figures: Path) -> Path:
+def campaign(tmp_path_factory: pytest.TempPathFactory, figures: Path) -> Path:
     """A sample campaign with its bundle."""
     folder = write_campaign(tmp_path_factory.mktemp("results"), figures=figures)
     make_bundle(folder, silent)
@@ -47,8 +47,8 @@ def bundle_text(folder: Path) -> str:
     return pdf_text(folder / "bundle" / "tplink-buffer.pdf")
 
 
-def test_the_cover_has_experiment_testbed_time_and_result(made: Path) -> None:
-    cover = pdf_text(made / "bundle" / "tplink-buffer.pdf", "-l", "1")
+def test_the_cover_has_experiment_testbed_time_and_result(campaign: Path) -> None:
+    cover = pdf_text(campaign / "bundle" / "tplink-buffer.pdf", "-l", "1")
     for words in (
         "Buffer of the TP-Link TL-PA211KIT by two methods",
         "CAIA-TR-130417A",
@@ -62,8 +62,8 @@ def test_the_cover_has_experiment_testbed_time_and_result(made: Path) -> None:
     assert "interrupted" not in cover
 
 
-def test_the_pages_have_every_section_and_page_numbers(made: Path) -> None:
-    text = bundle_text(made)
+def test_the_pages_have_every_section_and_page_numbers(campaign: Path) -> None:
+    text = bundle_text(campaign)
     for words in (
         "172.16.10.2/24",
         "in random order within blocks",
@@ -88,16 +88,16 @@ def test_the_pages_have_every_section_and_page_numbers(made: Path) -> None:
     assert {last for _, last in pages} == {str(len(pages))}
 
 
-def test_the_scorecard_is_in_the_bundle_as_json(made: Path) -> None:
-    lines = json.loads((made / "bundle" / "scorecard.json").read_text())
+def test_the_scorecard_is_in_the_bundle_as_json(campaign: Path) -> None:
+    lines = json.loads((campaign / "bundle" / "scorecard.json").read_text())
     assert [line["verdict"] for line in lines].count("reproduced") == 5
     keys = {"say", "metric", "flow", "part", "where", "expected", "observed", "verdict", "source", "why"}
     assert all(set(line) == keys for line in lines)
     assert exit_status(line["verdict"] for line in lines) == 1
 
 
-def test_the_checksums_cover_every_file_and_verify(made: Path) -> None:
-    bundle = made / "bundle"
+def test_the_checksums_cover_every_file_and_verify(campaign: Path) -> None:
+    bundle = campaign / "bundle"
     done = subprocess.run(
         ["sha256sum", "-c", "--strict", "SHA256SUMS"], cwd=bundle, capture_output=True, timeout=60
     )
@@ -107,8 +107,8 @@ def test_the_checksums_cover_every_file_and_verify(made: Path) -> None:
     assert there - summed == {"SHA256SUMS"}
 
 
-def test_the_crate_describes_itself_the_dataset_and_each_of_its_files(made: Path) -> None:
-    bundle = made / "bundle"
+def test_the_crate_describes_itself_the_dataset_and_each_of_its_files(campaign: Path) -> None:
+    bundle = campaign / "bundle"
     graph = json.loads((bundle / "ro-crate-metadata.json").read_text())["@graph"]
     entities = {entity["@id"]: entity for entity in graph}
     assert len(entities) == len(graph)
@@ -123,24 +123,26 @@ def test_the_crate_describes_itself_the_dataset_and_each_of_its_files(made: Path
     assert {"samovar", "typst", "R"} <= tools
 
 
-def test_the_same_campaign_gives_the_same_bytes_in_any_folder(made: Path, tmp_path: Path) -> None:
+def test_the_same_campaign_gives_the_same_bytes_in_any_folder(campaign: Path, tmp_path: Path) -> None:
     copy = tmp_path / "elsewhere" / NAME
-    shutil.copytree(made, copy)
-    before = {file: file.read_bytes() for file in (made / "bundle").rglob("*") if file.is_file()}
+    shutil.copytree(campaign, copy)
+    before = {file: file.read_bytes() for file in (campaign / "bundle").rglob("*") if file.is_file()}
     make_bundle(copy, silent)
     for file, content in before.items():
-        assert (copy / file.relative_to(made)).read_bytes() == content, file.name
+        assert (copy / file.relative_to(campaign)).read_bytes() == content, file.name
 
 
-def test_every_font_of_the_pages_is_embedded(made: Path) -> None:
-    pdf = made / "bundle" / "tplink-buffer.pdf"
+def test_every_font_of_the_pages_is_embedded(campaign: Path) -> None:
+    pdf = campaign / "bundle" / "tplink-buffer.pdf"
     listed = subprocess.run(["pdffonts", pdf], check=True, capture_output=True, text=True, timeout=60).stdout
     fonts = [line.split() for line in listed.splitlines()[2:]]
     assert {font[-5] for font in fonts} == {"yes"}
     assert any("LibertinusSerif" in font[0] for font in fonts)
 
 
-def test_an_interrupted_campaign_says_so_on_its_cover(tmp_path: Path, figures: Path) -> None:
+def test_the_cover_of_an_interrupted_campaign_counts_the_trials_that_have_not_run(
+    tmp_path: Path, figures: Path
+) -> None:
     folder = write_campaign(tmp_path, Sample(finished=False, not_run=5, testbed=dumbbell(4)), figures)
     pdf, _ = make_bundle(folder, silent)
     cover = pdf_text(pdf, "-l", "1")
@@ -149,7 +151,7 @@ def test_an_interrupted_campaign_says_so_on_its_cover(tmp_path: Path, figures: P
     assert "not run" in pdf_text(pdf, "-f", "4")
 
 
-def test_values_that_look_like_markup_are_set_as_they_are(tmp_path: Path, figures: Path) -> None:
+def test_text_that_looks_like_markup_is_printed_unchanged(tmp_path: Path, figures: Path) -> None:
     sample = Sample(title="T" + HOSTILE, description="D" + HOSTILE, hostile=HOSTILE)
     text = bundle_text(write_bundle(tmp_path, sample, figures))
     for words in ("#x $y$ *z* _w_ `c` <a> @b", '"q"', "//c /*d*/ [e] {f}", "‹U+202E›‹U+0007›"):
@@ -199,13 +201,13 @@ hostile_text = st.lists(st.sampled_from(FRAGMENTS) | st.text(max_size=4), min_si
 
 @given(st.lists(hostile_text, min_size=4, max_size=4))
 @settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_any_text_in_any_place_can_be_set(made: Path, words: list[str]) -> None:
+def test_any_text_at_any_place_of_the_document_can_be_typeset(campaign: Path, words: list[str]) -> None:
     document = minimal_document(*words)
-    assert typeset(document, made / "bundle", 0.0, "report.typ").startswith(b"%PDF")
+    assert typeset(document, campaign / "bundle", 0.0, "report.typ").startswith(b"%PDF")
 
 
 def minimal_document(one: str, two: str, three: str, four: str) -> dict[str, object]:
-    """A document that holds these words wherever it can."""
+    """Return a document with these words in every place that takes text."""
     row = {"name": one, "value": two}
     line = {
         "say": one, "about": two, "expected": three, "value": four, "sample": one, "glance": two, "verdict": "differs", "why": three,
@@ -304,8 +306,8 @@ def test_a_planned_figure_that_was_not_made_is_refused_with_the_command_to_run(
         make_bundle(folder, silent)
 
 
-def test_the_readme_names_the_files_with_which_the_commands_repeat_the_campaign(made: Path) -> None:
-    readme = " ".join((made / "bundle" / "README.txt").read_text().split())
+def test_the_readme_names_the_files_with_which_the_commands_repeat_the_campaign(campaign: Path) -> None:
+    readme = " ".join((campaign / "bundle" / "README.txt").read_text().split())
     assert "provenance/experiment.yaml to experiments/tplink-buffer.yaml" in readme
     assert "provenance/testbed.yaml to hosts/lab.yaml" in readme
 
@@ -325,7 +327,7 @@ def test_a_planned_figure_without_data_is_listed_with_the_reason(tmp_path: Path,
     assert reason in (folder / "bundle" / "README.txt").read_text()
 
 
-def test_what_the_analysis_missed_in_a_trial_is_among_the_omissions(tmp_path: Path, figures: Path) -> None:
+def test_warnings_of_the_analysis_are_listed_among_the_omissions(tmp_path: Path, figures: Path) -> None:
     folder = write_campaign(tmp_path, figures=figures)
     analysis = json.loads((folder / "bundle" / "analysis.json").read_text())
     analysis["notes"] = ["window-r1: traces/src.pcap.gz: the gzip stream ends early"]
@@ -334,7 +336,7 @@ def test_what_the_analysis_missed_in_a_trial_is_among_the_omissions(tmp_path: Pa
     assert "Warning of the analysis: window-r1: traces/src.pcap.gz: the gzip stream ends early" in text
 
 
-def test_a_figure_that_could_not_be_made_is_between_those_before_and_after_it_in_the_plan(
+def test_a_figure_that_could_not_be_made_is_listed_at_its_place_in_the_order_of_the_plan(
     tmp_path: Path, figures: Path
 ) -> None:
     folder = write_campaign(tmp_path, figures=figures)
@@ -370,7 +372,7 @@ def test_files_of_outputs_that_the_plan_no_longer_has_are_removed(tmp_path: Path
     assert "buffer-cdf" not in (bundle / "SHA256SUMS").read_text()
 
 
-def test_a_figure_whose_file_is_gone_is_refused(tmp_path: Path, figures: Path) -> None:
+def test_a_figure_whose_file_is_missing_is_refused(tmp_path: Path, figures: Path) -> None:
     folder = write_campaign(tmp_path, figures=figures)
     (folder / "bundle" / "figures" / "rtt-by-rwnd.pdf").unlink()
     with pytest.raises(ReportError, match=r"rtt-by-rwnd.pdf: no such figure; run `fab analyse"):
@@ -419,7 +421,7 @@ def test_an_unknown_metric_of_an_expectation_is_refused_with_the_nearest_name(tm
         make_bundle(folder, silent)
 
 
-def test_the_events_report_what_was_made(tmp_path: Path, figures: Path) -> None:
+def test_events_report_the_scorecard_and_the_bundle(tmp_path: Path, figures: Path) -> None:
     events: list[Event] = []
     folder = write_campaign(tmp_path, figures=figures)
     pdf, _ = make_bundle(folder, events.append)

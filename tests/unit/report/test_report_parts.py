@@ -50,7 +50,7 @@ def test_a_number_never_has_an_exponent() -> None:
     ]
 
 
-def test_times_and_lists_read_as_words() -> None:
+def test_times_and_lists_are_formatted_as_words() -> None:
     assert moment(1795271645.0) == "21 November 2026, 14:34:05 UTC"
     assert [listed(words) for words in ([], ["a"], ["a", "b"], ["a", "b", "c"])] == [
         "",
@@ -60,19 +60,19 @@ def test_times_and_lists_read_as_words() -> None:
     ]
 
 
-def test_provenance_of_any_shape_becomes_one_line() -> None:
+def test_nested_provenance_is_formatted_as_one_line() -> None:
     assert (
         one_line({"tcpdump": "4.99.3", "ss": None, "flags": ["a", True]})
         == "tcpdump 4.99.3, ss, flags a, yes"
     )
 
 
-def drawn(testbed: str) -> dict[str, Any]:
+def drawing_of(testbed: str) -> dict[str, Any]:
     return draw_path(yaml.safe_load(testbed))
 
 
 def test_data_flows_from_left_to_right_through_the_router() -> None:
-    path = drawn(THREE_HOSTS)
+    path = drawing_of(THREE_HOSTS)
     assert {host["name"]: host["column"] for host in path["hosts"]} == {"src": 0, "rtr": 1, "dst": 2}
     assert [(link["name"], link["gap"], link["segment"]) for link in path["links"]] == [
         ("left", 0, False),
@@ -81,15 +81,15 @@ def test_data_flows_from_left_to_right_through_the_router() -> None:
     assert all(end["y"] == 0 for link in path["links"] for end in link["ends"])
 
 
-def test_the_direction_follows_the_queue_not_the_order_of_hosts() -> None:
-    path = drawn(THREE_HOSTS.replace("from: eth1, to: eth2", "from: eth2, to: eth1"))
+def test_the_drawing_follows_the_direction_of_the_bottleneck_not_the_order_of_hosts() -> None:
+    path = drawing_of(THREE_HOSTS.replace("from: eth1, to: eth2", "from: eth2, to: eth1"))
     assert {host["name"]: host["column"] for host in path["hosts"]} == {"src": 2, "rtr": 1, "dst": 0}
 
 
 @pytest.mark.parametrize("shared", [True, False])
 @pytest.mark.parametrize("pairs", [1, 2, 4, 7])
-def test_senders_and_receivers_are_on_their_sides_and_do_not_overlap(pairs: int, shared: bool) -> None:
-    path = drawn(dumbbell(pairs, shared))
+def test_senders_and_receivers_are_on_opposite_sides_and_do_not_overlap(pairs: int, shared: bool) -> None:
+    path = drawing_of(dumbbell(pairs, shared))
     columns = {host["name"]: host["column"] for host in path["hosts"]}
     assert {columns[f"src{index}"] for index in range(1, pairs + 1)} == {0}
     assert {columns[f"dst{index}"] for index in range(1, pairs + 1)} == {2}
@@ -105,7 +105,7 @@ def test_senders_and_receivers_are_on_their_sides_and_do_not_overlap(pairs: int,
 @pytest.mark.parametrize("pairs", [2, 4, 7])
 def test_cables_to_one_router_do_not_cross(pairs: int) -> None:
     for gap in (0, 1):
-        links = [link for link in drawn(dumbbell(pairs, shared=False))["links"] if link["gap"] == gap]
+        links = [link for link in drawing_of(dumbbell(pairs, shared=False))["links"] if link["gap"] == gap]
         for one in links:
             low, high = sorted(end["y"] for end in one["ends"])
             for other in (link for link in links if link is not one):
@@ -115,8 +115,8 @@ def test_cables_to_one_router_do_not_cross(pairs: int) -> None:
                     assert not (reaches and low < end["y"] < high), (one["name"], other["name"])
 
 
-def test_every_line_leaves_its_host() -> None:
-    path = drawn(dumbbell(5, shared=False))
+def test_every_line_of_the_drawing_ends_at_its_host() -> None:
+    path = drawing_of(dumbbell(5, shared=False))
     hosts = {host["name"]: host for host in path["hosts"]}
     for end in (end for link in path["links"] for end in link["ends"]):
         host = hosts[end["host"]]
@@ -128,11 +128,11 @@ def test_every_line_leaves_its_host() -> None:
     ["{}", "{hosts: {}}", "{hosts: {a: {role: sender}}}", "{hosts: {a: null, b: {interfaces: null}}}"],
 )
 def test_a_testbed_without_links_can_be_drawn(testbed: str) -> None:
-    assert drawn(testbed)["links"] == []
+    assert drawing_of(testbed)["links"] == []
 
 
-def test_a_chain_of_routers_takes_a_column_each() -> None:
-    path = drawn(
+def test_each_router_of_a_chain_has_a_column() -> None:
+    path = drawing_of(
         "{hosts: {a: {interfaces: {e1: {link: l1}}}, r1: {interfaces: {e1: {link: l1}, e2: {link: l2}}},"
         " r2: {interfaces: {e1: {link: l2}, e2: {link: l3}}}, b: {interfaces: {e1: {link: l3}}}},"
         " bottleneck: {router: r2, from: e1, to: e2}}"
@@ -147,7 +147,7 @@ def listing(folder: Path, text: str) -> list[str]:
     return lines
 
 
-def test_a_listing_is_wrapped_at_the_page_without_losing_characters(tmp_path: Path) -> None:
+def test_a_listing_is_wrapped_at_the_width_of_the_page_without_losing_characters(tmp_path: Path) -> None:
     text = "ethtool -K 'eth1' " + "tso off " * 40 + "y" * 250
     lines = listing(tmp_path, text)
     assert max(len(line) for line in lines) <= MOST_COLUMNS
@@ -166,7 +166,7 @@ def test_a_long_script_is_shortened_in_the_middle(tmp_path: Path) -> None:
     ("flows", "shown"),
     [(4, "1 2 3 4"), (5, "1 … (3 more like these) 5"), (12, "1 … (10 more like these) 12")],
 )
-def test_of_many_flows_of_a_group_the_first_and_the_last_are_shown(flows: int, shown: str) -> None:
+def test_only_the_first_and_the_last_of_many_flows_of_a_group_are_shown(flows: int, shown: str) -> None:
     texts = [("bulk", str(number)) for number in range(1, flows + 1)]
     assert shortened([("voip", "a"), *texts, *texts]) == ["a", *shortened(texts)]
     assert " ".join(shortened(texts)) == shown

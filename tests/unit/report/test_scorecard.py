@@ -36,7 +36,7 @@ def expect(**keys: object) -> Expect:
 
 
 @pytest.mark.parametrize(
-    ("asked", "median", "verdict"),
+    ("relation", "median", "verdict"),
     [
         ({"below": "20"}, 19.9, REPRODUCED),
         ({"below": "20"}, 20.0, DIFFERS),
@@ -53,8 +53,10 @@ def expect(**keys: object) -> Expect:
         ({"above": "5", "below": "20"}, 21.0, DIFFERS),
     ],
 )
-def test_each_relation_holds_up_to_its_bound(asked: dict[str, object], median: float, verdict: str) -> None:
-    assert judge(expect(**asked), [row(median)]).verdict == verdict
+def test_each_relation_holds_up_to_its_bound(
+    relation: dict[str, object], median: float, verdict: str
+) -> None:
+    assert judge(expect(**relation), [row(median)]).verdict == verdict
 
 
 def test_one_treatment_out_of_bounds_makes_the_line_differ() -> None:
@@ -63,30 +65,30 @@ def test_one_treatment_out_of_bounds_makes_the_line_differ() -> None:
     assert (result.verdict, result.observed) == (DIFFERS, "8–21 ms (2 treatments, n = 5)")
 
 
-def test_a_line_selects_by_part_metric_and_levels() -> None:
+def test_a_line_selects_rows_by_part_metric_and_levels() -> None:
     rows = [row(8.0), row(150.0, cc="newreno"), row(1e6, metric="throughput_bps")]
     assert judge(expect(where={"cc": "cdg"}, below="20"), rows).verdict == REPRODUCED
     assert judge(expect(where={"cc": ["cdg", "newreno"]}, below="20"), rows).verdict == DIFFERS
     assert judge(expect(part="buffer", below="20"), rows).verdict == NO_DATA
 
 
-def test_a_single_level_is_text_in_the_scorecard_as_it_is_written() -> None:
+def test_a_single_level_of_where_is_text_in_the_scorecard_and_several_are_a_list() -> None:
     result = judge(expect(where={"cc": "cdg", "rwnd": ["50KB", "1MB"]}, below="20"), [row(8.0)])
     assert result.where == {"cc": "cdg", "rwnd": ("50KB", "1MB")}
 
 
-def test_a_level_that_was_not_run_is_no_data() -> None:
+def test_a_level_that_was_not_run_has_the_verdict_no_data() -> None:
     result = judge(expect(where={"cc": "vegas"}, below="20"), [row(8.0)])
     assert (result.verdict, result.expected, result.observed) == (NO_DATA, "below 20 ms", "not measured")
 
 
-def test_a_treatment_without_a_median_is_no_data_unless_another_differs() -> None:
+def test_a_line_with_a_treatment_without_a_median_has_no_data_unless_another_treatment_differs() -> None:
     missing = row(None, rwnd="50KB", n=0)
     assert judge(expect(below="20"), [missing, row(8.0, rwnd="1MB")]).verdict == NO_DATA
     assert judge(expect(below="20"), [missing, row(80.0, rwnd="1MB")]).verdict == DIFFERS
 
 
-def test_a_ratio_is_of_the_medians_of_treatments_that_differ_in_the_named_levels_only() -> None:
+def test_a_ratio_compares_medians_of_treatments_that_differ_only_in_the_named_levels() -> None:
     rows = [
         row(100.0, "newreno", "50KB"),
         row(150.0, "newreno", "1MB"),
@@ -124,7 +126,7 @@ def test_a_missing_flows_csv_is_reported_with_the_command_that_makes_it(tmp_path
 
 
 @pytest.mark.parametrize("base", [[], [row(None)], [row(0.0)]])
-def test_a_ratio_without_a_base_is_no_data(base: list[SummaryRow]) -> None:
+def test_a_ratio_without_a_median_to_compare_with_has_the_verdict_no_data(base: list[SummaryRow]) -> None:
     line = expect(where={"cc": "newreno"}, relative_to={"cc": "cdg"}, above="5")
     assert judge(line, [row(100.0, "newreno"), *base]).verdict == NO_DATA
 
@@ -144,10 +146,10 @@ def test_a_target_is_shown_with_its_tolerance() -> None:
     absolute = judge(expect(metric="buffer_method1_packets", equals="546", within="3"), [packets])
     assert (shared.expected, absolute.expected) == ("546 packets ± 2 %", "546 packets ± 3 packets")
     loss = SummaryRow("window", {}, "loss_share", "share", 0.05, None, None, 5)
-    of_it, points = (
+    relative, points = (
         judge(expect(metric="loss_share", equals="0.05", within=within), [loss]) for within in ("1%", "0.01")
     )
-    assert (of_it.expected, points.expected) == ("5 % ± 1 % of it", "5 % ± 1 %")
+    assert (relative.expected, points.expected) == ("5 % ± 1 % of it", "5 % ± 1 %")
 
 
 def test_both_ends_of_a_narrow_range_are_shown() -> None:

@@ -48,7 +48,7 @@ def campaign(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def made(campaign: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def study_folder(campaign: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("study")
     make_study(study(), lambda _: campaign, folder, silent)
     return folder
@@ -59,9 +59,11 @@ def pdf_text(pdf: Path) -> str:
     return " ".join(done.stdout.decode().replace("\u00a0", " ").split())
 
 
-def test_the_document_has_cover_sections_and_checksums_of_campaigns(made: Path, campaign: Path) -> None:
-    text = pdf_text(made / "tplink.pdf")
-    sums = json.loads((made / "campaigns.json").read_text())[0]["sha256"]
+def test_the_document_has_cover_sections_and_checksums_of_campaigns(
+    study_folder: Path, campaign: Path
+) -> None:
+    text = pdf_text(study_folder / "tplink.pdf")
+    sums = json.loads((study_folder / "campaigns.json").read_text())[0]["sha256"]
     for words in (
         "Two parts of one",
         "A. Author",
@@ -74,21 +76,23 @@ def test_the_document_has_cover_sections_and_checksums_of_campaigns(made: Path, 
     assert all(value[:16] in text.replace(" ", "") for value in sums.values())
 
 
-def test_the_page_has_every_word_of_the_pdf_and_links_to_the_trials_of_the_campaign(made: Path) -> None:
-    page = made / "report.html"
-    drawn = {"direction", "left", "linux", "right"}  # in the drawing of the path
-    assert words_only_in_pdf(made / "tplink.pdf", page) <= drawn | {"contents"}
+def test_the_page_has_every_word_of_the_pdf_and_links_to_the_trials_of_the_campaign(
+    study_folder: Path,
+) -> None:
+    page = study_folder / "report.html"
+    in_drawing = {"direction", "left", "linux", "right"}  # words in the drawing of the path
+    assert words_only_in_pdf(study_folder / "tplink.pdf", page) <= in_drawing | {"contents"}
     text = Text(page.read_text())
     files = [one for one in text.links if not one.startswith(("data:", "#"))]
-    assert [one for one in files if not (made / one).is_file()] == []
+    assert [one for one in files if not (study_folder / one).is_file()] == []
     assert sum(one.endswith("manifest.json") for one in files) == 30
     curves = re.findall(r'class="curves">(.*?)</script>', page.read_text())
     assert len(curves) == 1
     places = {curve["at"][0] for panel in json.loads(curves[0])["panels"] for curve in panel["curves"]}
-    assert places == {0}, "the first of the 30 trials"
+    assert places == {0}, "curves refer to the first of the 30 trials"
 
 
-def test_the_cover_counts_by_section_what_it_has_no_room_to_list(campaign: Path) -> None:
+def test_the_cover_counts_expectations_by_section_if_it_has_no_room_to_list_them(campaign: Path) -> None:
     parsed = study()
     found, results = read_results(campaign)
 
@@ -112,7 +116,7 @@ def test_a_testbed_whose_file_was_not_recorded_has_no_drawing(campaign: Path, tm
     assert "Figure 1. Median throughput" in page
 
 
-def test_the_data_are_those_of_the_analysis_not_of_an_earlier_report(campaign: Path, tmp_path: Path) -> None:
+def test_the_data_come_from_the_analysis_not_from_an_earlier_report(campaign: Path, tmp_path: Path) -> None:
     copy = campaign.parent / "copy"
     shutil.copytree(campaign, copy)
     earlier = copy / "bundle" / "data" / "summary.csv"
@@ -124,7 +128,7 @@ def test_the_data_are_those_of_the_analysis_not_of_an_earlier_report(campaign: P
         earlier.unlink(missing_ok=True)
 
 
-def test_the_cover_and_the_commands_name_the_campaign_that_shows_a_part(campaign: Path) -> None:
+def test_the_cover_and_the_commands_name_the_campaign_of_which_only_a_part_is_shown(campaign: Path) -> None:
     found, results = read_results(campaign)
     part = {"picked": "cc=cdg", "options": "--only cc=cdg", "trials": found.plan.ids[:4]}
     found = replace(found, analysis={**found.analysis, "part": part})
@@ -135,12 +139,12 @@ def test_the_cover_and_the_commands_name_the_campaign_that_shows_a_part(campaign
     assert "fab analyse tplink-buffer --only cc=cdg" in document["regenerate"]
 
 
-def test_a_campaign_that_two_sections_share_counts_once(made: Path) -> None:
-    assert len(json.loads((made / "campaigns.json").read_text())) == 1
-    assert len(json.loads((made / "scorecard.json").read_text())) == 7
+def test_a_campaign_that_two_sections_share_counts_once(study_folder: Path) -> None:
+    assert len(json.loads((study_folder / "campaigns.json").read_text())) == 1
+    assert len(json.loads((study_folder / "scorecard.json").read_text())) == 7
 
 
-def test_a_section_about_a_part_shows_what_is_about_that_part(campaign: Path) -> None:
+def test_a_section_about_a_part_shows_only_the_lines_figures_and_tables_of_this_part(campaign: Path) -> None:
     sections = [
         {"title": "The rest", "experiment": "tplink-buffer"},
         {"title": "The windows", "experiment": "tplink-buffer", "part": "window"},
@@ -171,10 +175,12 @@ def test_an_unknown_part_of_a_section_is_reported_with_the_nearest_name(
         make_study(study(sections=sections), lambda _: campaign, tmp_path, silent)
 
 
-def test_figures_and_data_are_in_folders_of_their_experiment_with_checksums(made: Path) -> None:
-    listed = [line.split("  ")[1] for line in (made / "SHA256SUMS").read_text().splitlines()]
+def test_figures_and_data_are_in_folders_of_their_experiment_with_checksums(study_folder: Path) -> None:
+    listed = [line.split("  ")[1] for line in (study_folder / "SHA256SUMS").read_text().splitlines()]
     assert any(name.startswith("figures/tplink-buffer/") for name in listed)
-    done = subprocess.run(["sha256sum", "-c", "SHA256SUMS"], cwd=made, capture_output=True, check=False)
+    done = subprocess.run(
+        ["sha256sum", "-c", "SHA256SUMS"], cwd=study_folder, capture_output=True, check=False
+    )
     assert done.returncode == 0
 
 
@@ -201,7 +207,7 @@ def test_two_campaigns_of_an_experiment_keep_their_own_figures_data_and_trials(
     assert [one["panels"][0]["curves"][0]["at"] for one in curves] == [[0], [30]]
 
 
-def test_what_differs_between_campaigns_on_one_testbed_is_shown_of_each(
+def test_values_that_differ_between_campaigns_on_one_testbed_are_shown_for_each_campaign(
     campaign: Path, tmp_path: Path
 ) -> None:
     folders = {name: shutil.copytree(campaign, tmp_path / "tplink-buffer" / name) for name in ("one", "two")}
@@ -242,9 +248,9 @@ def test_what_differs_between_campaigns_on_one_testbed_is_shown_of_each(
     assert re.fullmatch(r"249bb44\w+ \(one\); 7c0ffee\w+ \(two\)", facts["samovar"]["git revision"])
 
 
-def test_the_same_campaigns_give_the_same_bytes(made: Path, campaign: Path, tmp_path: Path) -> None:
+def test_the_same_campaigns_give_the_same_bytes(study_folder: Path, campaign: Path, tmp_path: Path) -> None:
     make_study(study(), lambda _: campaign, tmp_path, silent)
-    assert (tmp_path / "SHA256SUMS").read_bytes() == (made / "SHA256SUMS").read_bytes()
+    assert (tmp_path / "SHA256SUMS").read_bytes() == (study_folder / "SHA256SUMS").read_bytes()
 
 
 def test_an_unknown_figure_of_a_section_is_reported_with_the_nearest_name(

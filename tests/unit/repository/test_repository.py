@@ -14,11 +14,11 @@ from importlinter.cli import lint_imports
 ROOT = Path(__file__).parents[3]
 LOCKS = ("requirements.lock", "requirements-dev.lock")
 # Folders of one machine, and marks of unfinished work.
-UNFIT = re.compile(r"(?<![\w.$}])/(?:home|Users|work)/\w|\.\./shared|\b(?:TODO|FIXME|XXX)\b")
+UNSUITABLE = re.compile(r"(?<![\w.$}])/(?:home|Users|work)/\w|\.\./shared|\b(?:TODO|FIXME|XXX)\b")
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
 
 
-def tracked() -> list[Path]:
+def tracked_files() -> list[Path]:
     """Return the files that are in git, or would be after `git add`."""
     listing = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
@@ -42,7 +42,7 @@ def listed_packages() -> list[str]:
 
 
 def anchors(page: Path) -> set[str]:
-    """Return the link targets of a page's headings, as usual renderers make them."""
+    """Return the anchors that renderers of Markdown give the headings of a page."""
     headings = re.findall(r"^#+ +(.*)$", page.read_text(), flags=re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
 
@@ -51,12 +51,12 @@ def test_imports_follow_the_layers() -> None:
     assert lint_imports(config_filename=str(ROOT / "pyproject.toml"), no_cache=True) == 0
 
 
-def test_no_file_names_a_folder_of_one_machine() -> None:
+def test_no_file_names_a_folder_of_one_machine_or_marks_unfinished_work() -> None:
     here = Path(__file__)
     found = [
         f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
-        for path in tracked() if path != here
-        for number, line in text_lines(path) if UNFIT.search(line)
+        for path in tracked_files() if path != here
+        for number, line in text_lines(path) if UNSUITABLE.search(line)
     ]  # fmt: skip
     assert not found, "\n".join(found)
 
@@ -88,7 +88,7 @@ def pins(lock: str) -> list[tuple[str, str]]:
 
 
 def direct_dependencies() -> dict[str, list[str]]:
-    """Return the names of what samovar and its tests need, by the lock that pins them."""
+    """Return the direct dependencies of samovar and of its tests, by the lock file that pins them."""
     run = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
     dev = re.findall(r"^([A-Za-z].*)", (ROOT / "requirements-dev.in").read_text(), flags=re.MULTILINE)
     return {"requirements.lock": run, "requirements-dev.lock": dev}
@@ -100,7 +100,7 @@ def test_every_requirement_is_in_its_lock(lock: str) -> None:
     assert {one.lower() for one in direct_dependencies()[lock]} <= locked
 
 
-def test_every_direct_dependency_has_its_reason_written_down() -> None:
+def test_the_decision_about_dependencies_explains_every_direct_dependency() -> None:
     reasons = (ROOT / "docs" / "decisions" / "0002-dependencies.md").read_text().lower()
     names = [
         one.partition("==")[0] for listed in direct_dependencies().values() for one in listed
@@ -110,7 +110,7 @@ def test_every_direct_dependency_has_its_reason_written_down() -> None:
 
 def test_links_between_pages_resolve() -> None:
     broken = []
-    for page in (path for path in tracked() if path.suffix == ".md"):
+    for page in (path for path in tracked_files() if path.suffix == ".md"):
         for link in LINK.findall(re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)):
             if "://" in link:
                 continue

@@ -65,13 +65,13 @@ CORE: list[tuple[str, Callable[[str], object]]] = [
 ]
 
 
-def typed(text: str) -> object:
-    """A plain scalar as an editor types it."""
+def scalar_value(text: str) -> object:
+    """Return the value that an editor reads from a plain scalar."""
     return next((read(text) for pattern, read in CORE if re.fullmatch(pattern, text)), text)
 
 
-def as_editor(text: str) -> Any:
-    """A file as an editor reads it; raises ValueError for what its YAML parser underlines itself."""
+def read_as_editor(text: str) -> Any:
+    """Read a file as an editor does; raises ValueError if the editor's YAML parser would report an error."""
     try:
         node = yaml.compose(text, Loader=yaml.BaseLoader)
         return _read(node) if node is not None else None
@@ -85,17 +85,17 @@ def _read(node: yaml.Node) -> object:
     if isinstance(node, yaml.SequenceNode):
         return [_read(item) for item in node.value]
     if isinstance(node, yaml.ScalarNode):
-        return node.value if node.style else typed(node.value)
+        return node.value if node.style else scalar_value(node.value)
     keys = [key.value for key, _ in node.value]
     if len({str(key) for key in keys}) < len(keys) or not all(isinstance(key, str) for key in keys):
-        raise ValueError("a key twice, or one that is no word")
+        raise ValueError("a duplicate key, or a key that is not text")
     return {key.value: _read(value) for key, value in node.value}
 
 
 REGISTRY: Registry[Any] = Registry().with_resource(
     "experiment.json", DRAFT202012.create_resource(SCHEMAS["experiment"])
 )
-"""Schemas that others refer to by the names of their files."""
+"""Schemas to which others refer by file name."""
 
 
 @cache
@@ -111,7 +111,7 @@ def errors_of(schema: Draft202012Validator, tree: Any) -> list[str]:
 
 def test_generated_files_are_current() -> None:
     old = [str(path) for path in stale(ROOT)]
-    assert not old, f"{', '.join(old)}: not what the types and recipes say; make them anew with: fab schema"
+    assert not old, f"{', '.join(old)}: differ from the types and recipes; regenerate them with: fab schema"
 
 
 def test_generated_schemas_are_deterministic() -> None:
@@ -131,7 +131,7 @@ def test_a_schema_is_valid_in_draft_2020_12_and_in_draft_7(kind: str) -> None:
 
 
 def keywords(schema: Any) -> set[str]:
-    """Every key that stands anywhere in a schema."""
+    """Return all keys of a schema, at any depth."""
     below = schema.values() if isinstance(schema, dict) else schema if isinstance(schema, list) else ()
     own = set(schema) if isinstance(schema, dict) else set()
     return own.union(*(keywords(one) for one in below))
@@ -145,7 +145,7 @@ def test_every_reference_in_a_schema_is_defined(kind: str) -> None:
 
 @pytest.mark.parametrize(("path", "kind"), SHIPPED, ids=lambda one: getattr(one, "stem", one))
 def test_a_shipped_file_is_valid(path: Path, kind: str) -> None:
-    assert errors_of(validator(kind), as_editor(path.read_text(encoding="utf-8"))) == []
+    assert errors_of(validator(kind), read_as_editor(path.read_text(encoding="utf-8"))) == []
 
 
 def examples() -> Iterator[object]:
@@ -165,7 +165,7 @@ def examples() -> Iterator[object]:
 
 @pytest.mark.parametrize(("text", "kind"), list(examples()))
 def test_an_example_of_the_documentation_is_valid(text: str, kind: str) -> None:
-    assert errors_of(validator(kind), as_editor(text)) == []
+    assert errors_of(validator(kind), read_as_editor(text)) == []
 
 
 # Every number and word may also be quoted: the loader reads text.
@@ -179,10 +179,10 @@ def quoted(tree: Any) -> Any:
 
 @pytest.mark.parametrize(("path", "kind"), SHIPPED, ids=lambda one: getattr(one, "stem", one))
 def test_a_shipped_file_with_all_values_quoted_is_valid(path: Path, kind: str) -> None:
-    assert errors_of(validator(kind), quoted(as_editor(path.read_text(encoding="utf-8")))) == []
+    assert errors_of(validator(kind), quoted(read_as_editor(path.read_text(encoding="utf-8")))) == []
 
 
-# Errors that the tests of the loader pin: the schema finds all but those that need more than one file.
+# Errors that test_load_errors.py pins: the schema finds all of them except those listed in test_schema.yaml.
 
 CASES: list[Mapping[str, Any]] = pinned.CASES
 NOT_FOUND: Mapping[str, list[str]] = yaml.safe_load(
@@ -202,6 +202,8 @@ def is_found(case: Mapping[str, Any]) -> bool:
     try:
         experiment = as_editor(pinned.apply_changes(pinned.EXPERIMENT, case.get("experiment", {})))
         testbed = as_editor(pinned.apply_changes(pinned.TESTBED, case.get("testbed", {})))
+        experiment = read_as_editor(pinned.changed(pinned.EXPERIMENT, case.get("experiment", {})))
+        testbed = read_as_editor(pinned.changed(pinned.TESTBED, case.get("testbed", {})))
     except ValueError:
         return True
     return not (OF_EXPERIMENT.is_valid(experiment) and OF_TESTBED.is_valid(testbed))
@@ -214,8 +216,8 @@ def found_cases() -> dict[str, bool]:
 
 
 def test_the_valid_files_of_the_pinned_errors_are_valid() -> None:
-    assert errors_of(OF_EXPERIMENT, as_editor(pinned.EXPERIMENT)) == []
-    assert errors_of(OF_TESTBED, as_editor(pinned.TESTBED)) == []
+    assert errors_of(OF_EXPERIMENT, read_as_editor(pinned.EXPERIMENT)) == []
+    assert errors_of(OF_TESTBED, read_as_editor(pinned.TESTBED)) == []
 
 
 def test_each_pinned_error_is_found_by_the_schema_or_listed_with_a_reason() -> None:
@@ -325,32 +327,34 @@ JUNK = st.recursive(
     ),
     max_leaves=4,
 )
-# A text that YAML 1.2 takes for no text must be quoted where words stand: null, true and false; and what is
-# written in a fragment that nothing uses is not read by the loader.
+# YAML 1.2 does not read these words as text: null, true and false. As texts, they must be quoted.
 NOT_WORDS = re.compile(r"(?:|~|[Nn]ull|NULL|[Tt]rue|TRUE|[Ff]alse|FALSE)")
 
 
-def places(node: Any, way: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+def places(node: Any, above: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     children = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
     for step, child in children:
-        yield (*way, step)
-        yield from places(child, (*way, step))
+        yield (*above, step)
+        yield from places(child, (*above, step))
 
 
-def as_loader(text: str) -> Any:
-    """A file with every scalar as text."""
+def read_as_loader(text: str) -> Any:
+    """Return the tree of a file with every scalar as text, as the loader reads it."""
     return plain(parse_yaml(text, "")[0])
 
 
+# Fragments are not varied, because the loader reads only the fragments that an experiment uses.
 VARIED = [
-    (path, kind, as_loader(path.read_text(encoding="utf-8"))) for path, kind in SHIPPED if kind != "fragment"
+    (path, kind, read_as_loader(path.read_text(encoding="utf-8")))
+    for path, kind in SHIPPED
+    if kind != "fragment"
 ]
 PLACES = [(path, kind, tree, place) for path, kind, tree in VARIED for place in places(tree)]
 
 
 @st.composite
 def variations(draw: st.DrawFn) -> tuple[Path, str, Any]:
-    """A shipped file in which one value is another, or one key stands that did not, or is gone."""
+    """Draw a shipped file in which one value is replaced, one key is added or one key is removed."""
     path, kind, tree, place = draw(st.sampled_from(PLACES))
     tree = deepcopy(tree)
     node = tree
@@ -367,12 +371,12 @@ def variations(draw: st.DrawFn) -> tuple[Path, str, Any]:
 
 
 def core(tree: Any) -> Any:
-    """The same with plain scalars typed; those that stand for no text are quoted."""
+    """Return a tree as an editor reads it, in which NOT_WORDS are quoted."""
     if isinstance(tree, dict):
         return {key: core(value) for key, value in tree.items()}
     if isinstance(tree, list):
         return [core(one) for one in tree]
-    return tree if NOT_WORDS.fullmatch(tree) else typed(tree)
+    return tree if NOT_WORDS.fullmatch(tree) else scalar_value(tree)
 
 
 CONFIG = load_config(ROOT / "config.yaml")
@@ -380,7 +384,7 @@ TESTBEDS = [load_testbed(path) for path in sorted((ROOT / "hosts").glob("*.yaml"
 
 
 def load(path: Path, kind: str, tree: Any, folder: Path) -> None:
-    """Have the loader read a changed file among the others that are shipped."""
+    """Load a changed file among the other shipped files."""
     changed = folder / path.relative_to(ROOT)
     changed.write_text(yaml.safe_dump(tree, allow_unicode=True, sort_keys=False), encoding="utf-8")
     if kind == "experiment":
@@ -399,7 +403,7 @@ def _check(testbeds: list[Testbed], config: Config | None) -> None:
 
 @settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow])
 @given(variations())
-def test_the_loader_refuses_what_the_schema_refuses(variation: tuple[Path, str, Any]) -> None:
+def test_the_loader_refuses_every_file_that_the_schema_refuses(variation: tuple[Path, str, Any]) -> None:
     path, kind, tree = variation
     found = errors_of(validator(kind), core(tree)) + errors_of(validator(kind), tree)
     if not found:
@@ -456,7 +460,7 @@ def test_text_around_generated_tables_is_kept() -> None:
     assert "old" not in made
 
 
-def test_an_unknown_block_is_refused_with_the_known_ones() -> None:
+def test_an_unknown_generated_block_is_refused_with_the_known_blocks() -> None:
     page = Page("<!-- fab schema: keyz -->\n<!-- end -->\n", None, RECIPES, OUTPUTS)
     with pytest.raises(SchemaError, match="no generated block 'keyz'; known: keys, other keys, factors"):
         page.written()
@@ -486,13 +490,13 @@ def test_names_of_recipes_are_completed_with_their_summaries() -> None:
 def test_parameters_are_accepted_beside_their_own_generator_only() -> None:
     flow = {"flow": "a", "from": "sender", "to": "receiver"}
     base = {"experiment": "x", "testbed": "lab", "duration": "5s"}
-    for generator, key, sound in (
+    for generator, key, valid in (
         ("scp", "length", False),
         ("iperf3", "length", True),
         ("iperf3", "lenght", False),
     ):
         tree = {**base, "traffic": [{**flow, "generator": generator, key: "8KB"}]}
-        assert validator("experiment").is_valid(tree) == sound, generator
+        assert validator("experiment").is_valid(tree) == valid, generator
 
 
 def test_figures_and_tables_are_completed_with_their_titles_and_options() -> None:
@@ -510,8 +514,8 @@ def test_figures_and_tables_are_completed_with_their_titles_and_options() -> Non
     assert not validator("experiment").is_valid({**experiment, "figures": ["rtt-cfd"]})
 
 
-def test_a_number_in_place_of_a_quantity_gets_the_same_message_as_a_wrong_text() -> None:
-    """A language server takes a message in place of `Incorrect type` where types stand in a list."""
+def test_a_number_in_place_of_a_quantity_has_the_same_message_as_a_wrong_text() -> None:
+    """A language server shows `errorMessage` in place of `Incorrect type` only if `type` is a list."""
     for name in (
         "rate-or-formula",
         "size-or-formula",
@@ -573,7 +577,7 @@ def test_every_key_but_those_of_a_range_has_a_description_at_any_depth(kind: str
 
 
 def is_described(kind: str, value: Mapping[str, Any]) -> bool:
-    """Whether a key has a description, of its own or in the schema that it refers to."""
+    """Return whether a key has a description, of its own or in the schema that it refers to."""
     shared = SCHEMAS[kind].get("$defs", {}).get(value.get("$ref", "").removeprefix("#/$defs/"), {})
     options = [value, shared, *shared.get("anyOf", [])]
     return any("description" in one or ("$ref" in one and one is not value) for one in options)

@@ -1,4 +1,4 @@
-"""Results folders in TEACUP's layout, made of real captures and a real SIFTR log, moved in time for each trial."""
+"""Write results folders in TEACUP's layout from real captures and a real SIFTR log; each trial has later times."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SECRET = "rootpw-not-to-be-copied"
 
 @cache
 def capture(host: str, later_s: int = 0) -> bytes:
-    """Return the capture of a host, moved in time."""
+    """Return the capture of a host, with all times later by `later_s`."""
     data = bytearray(gzip.decompress((TRACES / "teacup" / f"{host}.dmp.gz").read_bytes()))
     at = 24
     while at < len(data):
@@ -40,16 +40,16 @@ def capture(host: str, later_s: int = 0) -> bytes:
 
 @cache
 def siftr(later_s: int = 0) -> bytes:
-    """Return the first seconds of the sender's SIFTR log, moved in time."""
+    """Return the first seconds of the sender's SIFTR log, with all times later by `later_s`."""
     text = lzma.decompress((TRACES / "freebsd" / "siftr-14.0.log.xz").read_bytes()).decode()
     head, *lines = text.splitlines(keepends=True)
     rows = [line.split(",", 2) for line in lines if line[:2] in ("i,", "o,")]
-    moved = (f"{way},{float(t) + later_s:.6f},{rest}" for way, t, rest in rows if float(t) < FIRST_S + 4)
+    moved = (f"{end},{float(t) + later_s:.6f},{rest}" for end, t, rest in rows if float(t) < FIRST_S + 4)
     return "".join([head, *moved]).encode()
 
 
 def put(folder: Path, name: str, data: str | bytes) -> None:
-    """Write a file of the folder, compressed as TEACUP leaves it."""
+    """Write a compressed file to the folder, as TEACUP does."""
     content = data if isinstance(data, bytes) else data.encode()
     (folder / f"{name}.gz").write_bytes(gzip.compress(content, 1, mtime=0))
 

@@ -1,4 +1,4 @@
-"""`samovar import teacup`: a configuration is read, not executed, and becomes an experiment that plans."""
+"""`samovar import teacup`: a configuration is read, not executed, and becomes an experiment that can be planned."""
 
 from __future__ import annotations
 
@@ -58,26 +58,26 @@ def small(
     return text.replace("PARAMETERS", parameters).replace("VARIED", varied) + more
 
 
-def planned(project: Path, name: str = "mine") -> Plan:
+def plan_of(project: Path, name: str = "mine") -> Plan:
     return Project(project).plan(Request(name)).plan
 
 
-def test_a_configuration_with_every_variable_becomes_as_many_trials(
+def test_a_configuration_with_every_variable_has_as_many_trials_as_in_teacup(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run_commands(["import", "teacup", str(EVERY)], project) == 0
     printed = capsys.readouterr().out
     assert "trials: 128 in TEACUP, 128 in samovar" in printed
-    assert len(planned(project, "every-variable").trials) == 128
+    assert len(plan_of(project, "every-variable").trials) == 128
     shown = {line.split()[0] for line in printed.splitlines() if line.startswith(("TPCONF_", "env."))}
     known = VARIABLES.keys()
     assert {name for name in known if name not in shown} == set()
     assert "not a variable of TEACUP" not in printed
 
 
-def test_values_that_move_with_a_variable_are_its_levels(project: Path) -> None:
+def test_values_that_depend_on_a_varied_parameter_are_levels_of_its_factor(project: Path) -> None:
     run_commands(["import", "teacup", str(EVERY)], project)
-    trials = planned(project, "every-variable").trials
+    trials = plan_of(project, "every-variable").trials
     found = {
         (
             path.down.delay_s,
@@ -103,14 +103,14 @@ def test_without_a_variable_senders_have_the_congestion_control_that_teacup_sets
     project: Path, system: str, cc: str
 ) -> None:
     assert import_text(project, small(more=f"TPCONF_host_os = {{'a': '{system}'}}\n")) == 0
-    assert planned(project).trials[0].resolved.hosts["a"].cc == cc
+    assert plan_of(project).trials[0].resolved.hosts["a"].cc == cc
 
 
 def test_a_parameter_of_a_congestion_control_may_be_an_expression(project: Path) -> None:
     parameter = "net.inet.tcp.cc.cdg.beta_delay = V_delay * 2"
     more = f"{CDG}TPCONF_host_TCP_algo_params = {{'a': {{'cdg': ['{parameter}']}}}}\n"
     assert import_text(project, small(more=more)) == 0
-    hosts = planned(project).trials[0].resolved.hosts
+    hosts = plan_of(project).trials[0].resolved.hosts
     assert dict(hosts["a"].cc_parameters) == {"beta_delay": "20"}
 
 
@@ -131,7 +131,7 @@ def test_an_existing_file_is_not_overwritten(project: Path, capsys: pytest.Captu
     assert list((project / "experiments").iterdir()) == []
 
 
-def test_both_doors_take_the_command(project: Path) -> None:
+def test_the_command_may_also_be_written_with_a_dot(project: Path) -> None:
     (project / "mine.py").write_text(small())
     assert run_commands(["import.teacup", str(project / "mine.py"), "--name", "other"], project) == 0
     assert (project / "experiments" / "other.yaml").is_file()
@@ -140,26 +140,28 @@ def test_both_doors_take_the_command(project: Path) -> None:
 def test_extra_values_of_a_varied_parameter_override_the_defaults(project: Path) -> None:
     parameters = "'d': (['V_delay'], ['d'], [10, 20], {'V_rate': '2mbit'}), 'e': (['V_e'], ['e'], [1], {'V_rate': '3mbit'})"
     assert import_text(project, small(parameters=parameters, varied="'d'")) == 0
-    paths = [path for trial in planned(project).trials if (path := trial.resolved.path)]
+    paths = [path for trial in plan_of(project).trials if (path := trial.resolved.path)]
     assert {(path.down.delay_s, path.down.rate_bps) for path in paths} == {(0.01, 2e6), (0.02, 2e6)}
 
 
 def test_a_parameter_named_like_a_column_of_tables_becomes_a_factor_of_another_name(project: Path) -> None:
     parameter = "'both': (['V_delay', 'V_rate'], ['n'], [(10, '1mbit'), (20, '2mbit')], {})"
     assert import_text(project, small(parameters=parameter, varied="'both'")) == 0
-    assert [trial.treatment for trial in planned(project).trials] == [
+    assert [trial.treatment for trial in plan_of(project).trials] == [
         {"n-levels": "10-1mbit"},
         {"n-levels": "20-2mbit"},
     ]
 
 
-def test_what_depends_on_two_parameters_is_one_factor_of_their_combinations(project: Path) -> None:
+def test_a_value_that_depends_on_two_parameters_becomes_one_factor_of_their_combinations(
+    project: Path,
+) -> None:
     parameters = (
         "'a': (['V_aqm'], ['aqm'], ['pfifo', 'bfifo'], {}), 'b': (['V_bsize'], ['bs'], [100, 50000], {}), "
         "'runs': (['V_runs'], ['run'], range(3), {})"
     )
     assert import_text(project, small(parameters=parameters, varied="'a', 'b', 'runs'")) == 0
-    trials = planned(project).trials
+    trials = plan_of(project).trials
     assert len(trials) == 12
     sizes = {
         (path.down.aqm, path.down.buffer_packets, path.down.buffer_bytes)
@@ -187,7 +189,7 @@ def test_a_queue_of_a_bandwidth_delay_product_is_a_formula(project: Path, size: 
     queue = QUEUE.replace("queue_size=V_bsize", f"queue_size={size}")
     back = BACK.replace("queue_size=V_bsize", f"queue_size={size}")
     assert import_text(project, small(queues=f"{queue}, {back}")) == 0
-    path = planned(project).trials[0].resolved.path  # 8 Mbit/s and 20 ms are 20,000 bytes: 33.3 of 600 bytes
+    path = plan_of(project).trials[0].resolved.path  # 8 Mbit/s times 20 ms are 20,000 bytes, or 33.3 packets
     assert path is not None
     assert (path.down.buffer_packets, path.up.buffer_packets) == (packets, packets)
 
@@ -195,7 +197,7 @@ def test_a_queue_of_a_bandwidth_delay_product_is_a_formula(project: Path, size: 
 def test_a_freebsd_router_has_a_queue_of_one_bandwidth_delay_product(project: Path) -> None:
     queue = QUEUE.replace("V_bsize", "'bdp'").replace("V_rate", "8000000")
     assert import_text(project, small(queues=queue, more="TPCONF_host_os = {'gw': 'FreeBSD'}\n")) == 0
-    path = planned(project).trials[0].resolved.path  # 20,000 bytes in packets of 1500 bytes
+    path = plan_of(project).trials[0].resolved.path  # 20,000 bytes, or 13.3 packets of 1500 bytes
     assert path is not None
     assert path.down.buffer_packets == 13
 
@@ -204,12 +206,12 @@ def test_a_bandwidth_delay_product_has_twice_the_delay_of_its_own_queue(project:
     queue = QUEUE.replace("queue_size=V_bsize", "queue_size='BDP'")
     back = BACK.replace("queue_size=V_bsize", "queue_size='BDP'")
     assert import_text(project, small(queues=queue), "single") == 0
-    path = planned(project, "single").trials[0].resolved.path
+    path = plan_of(project, "single").trials[0].resolved.path
     assert path is not None
     assert path.down.buffer_packets == 33
     mixed = f"{queue.replace('V_delay', '60')}, {back.replace('V_delay', '0')}"
     assert import_text(project, small(queues=mixed), "mixed") == 0
-    path = planned(project, "mixed").trials[0].resolved.path
+    path = plan_of(project, "mixed").trials[0].resolved.path
     assert path is not None
     assert (path.down.buffer_packets, path.up.buffer_packets) == (200, 1)
 
@@ -228,7 +230,7 @@ def test_rates_and_queues_have_the_units_and_defaults_of_tc_and_ipfw(
 ) -> None:
     written = QUEUE.partition("rate=")[0] + arguments + '")'
     assert import_text(project, small(queues=written, more=f"TPCONF_host_os = {{'gw': '{system}'}}\n")) == 0
-    path = planned(project).trials[0].resolved.path
+    path = plan_of(project).trials[0].resolved.path
     assert path is not None
     down = path.down
     assert (down.aqm, down.rate_bps, down.buffer_packets, down.buffer_bytes) == queue
@@ -238,7 +240,7 @@ def test_a_class_has_the_delay_of_the_queue_in_a_direction_without_an_entry_of_i
     ends = "source='172.16.10.2', dest='172.16.11.0/24'"
     own = f"('3', \"{ends}, delay=2*V_delay, attach_to_queue='1'\")"
     assert import_text(project, small(queues=f"{QUEUE}, {BACK}, {own}")) == 0
-    path = planned(project).trials[0].resolved.path
+    path = plan_of(project).trials[0].resolved.path
     assert path is not None
     assert [(one.delay_down_s, one.delay_up_s) for one in path.classes] == [(0.02, 0.01)]
 
@@ -246,7 +248,7 @@ def test_a_class_has_the_delay_of_the_queue_in_a_direction_without_an_entry_of_i
 def test_an_end_of_a_queue_may_be_every_address(project: Path) -> None:
     queues = [one.replace("172.16.11.0/24", "0.0.0.0/0") for one in (QUEUE, BACK)]
     assert import_text(project, small(queues=", ".join(queues))) == 0
-    path = planned(project).trials[0].resolved.path
+    path = plan_of(project).trials[0].resolved.path
     assert path is not None
     assert (path.down.interface, path.up.interface) == ("eth2", "eth1")
 
@@ -255,7 +257,7 @@ def test_the_last_queue_that_matches_in_teacup_is_the_first_class(project: Path)
     every = "('3', \"source='172.16.10.0/24', dest='172.16.11.0/24', delay=30, attach_to_queue='1'\")"
     one = "('4', \"source='a', dest='b', delay=70, attach_to_queue='1'\")"
     assert import_text(project, small(queues=f"{QUEUE}, {BACK}, {every}, {one}")) == 0
-    path = planned(project).trials[0].resolved.path
+    path = plan_of(project).trials[0].resolved.path
     assert path is not None
     assert [found.delay_down_s for found in path.classes] == [0.07, 0.03]
 
@@ -274,7 +276,7 @@ def test_parameters_of_a_queue_discipline_are_keys_of_the_path(
 ) -> None:
     both = QUEUE.replace("queue_disc=V_aqm", f"queue_disc='{aqm}', queue_disc_params='{written}', bidir='1'")
     assert import_text(project, small(queues=both, more=f"TPCONF_host_os = {{'gw': '{system}'}}\n")) == 0
-    path = planned(project).trials[0].resolved.path
+    path = plan_of(project).trials[0].resolved.path
     assert path is not None
     assert (dict(path.down.aqm_parameters), dict(path.up.aqm_parameters)) == (parameters, parameters)
 
@@ -286,7 +288,7 @@ def test_each_level_of_a_queue_discipline_has_its_own_parameters(project: Path) 
     assert import_text(project, small(queues=queue, parameters=parameters, varied="'a'")) == 0
     found = {
         path.down.aqm: dict(path.down.aqm_parameters)
-        for trial in planned(project).trials
+        for trial in plan_of(project).trials
         if (path := trial.resolved.path)
     }
     assert found == {"pfifo": {}, "fq_codel": {"target": "2ms"}, "codel": {"target": "3ms"}}
@@ -306,12 +308,12 @@ def test_each_level_of_a_queue_discipline_has_its_own_parameters(project: Path) 
         ("start_custom_traffic, hostname='a', name='mytool', parameters='-t 3', duration=3", ("command", "a", "b", {"run": "mytool -t 3"})),
     ],
 )  # fmt: skip
-def test_each_generator_is_a_flow(
+def test_each_traffic_generator_of_teacup_becomes_a_flow(
     project: Path, entry: str, flow: tuple[str, str, str, dict[str, str]]
 ) -> None:
     traffic = f"('0.0', '1', \"{entry}\")"
     assert import_text(project, small(traffic=traffic)) == 0
-    (found,) = planned(project).trials[0].resolved.flows
+    (found,) = plan_of(project).trials[0].resolved.flows
     assert (found.generator, found.from_host, found.to_host, dict(found.parameters)) == flow
 
 
@@ -322,7 +324,7 @@ def test_a_command_may_depend_on_a_parameter(project: Path) -> None:
         "TPCONF_parameter_list = {'flows': (['V_flows'], ['flows'], [1, 2], {})}\n"
     )
     assert import_text(project, small(varied="'flows'", more=more)) == 0
-    runs = [dict(flow.parameters)["run"] for one in planned(project).trials for flow in one.resolved.flows]
+    runs = [dict(flow.parameters)["run"] for one in plan_of(project).trials for flow in one.resolved.flows]
     assert runs == ["tool -n 1", "tool -n 2"]
 
 
@@ -338,7 +340,7 @@ def test_the_arguments_of_an_entry_may_end_with_a_comma(project: Path) -> None:
     queue = QUEUE.replace("queue_size=V_bsize", "queue_size=V_bsize, ")
     traffic = IPERF.replace("'0.0'", "'2.5'").replace("duration=V_duration", "duration=V_duration,")
     assert import_text(project, small(queues=queue, traffic=traffic)) == 0
-    resolved = planned(project).trials[0].resolved
+    resolved = plan_of(project).trials[0].resolved
     assert resolved.path is not None and resolved.path.down.rate_bps == 8_000_000
     assert [flow.start_s for flow in resolved.flows] == [2.5]
 
@@ -349,7 +351,7 @@ def test_a_level_without_parameters_of_a_queue_discipline_has_their_defaults(pro
     assert import_text(project, small(queues=queue, parameters=parameters, varied="'x'")) == 0
     found = [
         (trial.treatment["par"], trial.resolved.path.down.aqm_parameters)
-        for trial in planned(project).trials
+        for trial in plan_of(project).trials
         if trial.resolved.path
     ]
     assert [(label, own["target"], own["ecn"]) for label, own in found] == [
@@ -364,13 +366,13 @@ def test_a_level_that_sets_nothing_is_left_out(project: Path, capsys: pytest.Cap
     parameters = "'x': (['V_buffer'], ['buf'], ['', '64k', '1m'], {})"
     assert import_text(project, small(traffic=traffic, parameters=parameters, varied="'x'")) == 0
     assert "buf default: it sets no value, but a level in samovar must set one" in capsys.readouterr().out
-    assert len(planned(project).ids) == 2
+    assert len(plan_of(project).ids) == 2
 
 
 def test_the_port_of_a_game_is_that_of_its_server(project: Path) -> None:
     entry = "start_fps_game, clients='a:27960', server='b:27961', duration=3"
     assert import_text(project, small(traffic=f"('0.0', '1', \"{entry}\")")) == 0
-    assert [flow.port for flow in planned(project).trials[0].resolved.flows] == [27961]
+    assert [flow.port for flow in plan_of(project).trials[0].resolved.flows] == [27961]
 
 
 def test_an_incast_of_n_servers_has_a_flow_from_each_of_the_first_n(project: Path) -> None:
@@ -380,7 +382,7 @@ def test_an_incast_of_n_servers_has_a_flow_from_each_of_the_first_n(project: Pat
     more = "TPCONF_hosts = ['a', 'b', 'c', 'd']\nTPCONF_host_internal_ip['c'] = ['172.16.11.3']\n"
     text = small(traffic=f"('0.0', '1', \"start_httperf_incast_n, {arguments}\")", more=more)
     assert import_text(project, text) == 0
-    flows = planned(project).trials[0].resolved.flows
+    flows = plan_of(project).trials[0].resolved.flows
     found = [(one.generator, one.from_host, one.to_host, one.port) for one in flows]
     assert found == [("incast", "b", "a", 8081), ("incast", "c", "a", 8082)]
 
@@ -409,7 +411,7 @@ def test_an_incast_of_n_servers_has_a_flow_from_each_of_the_first_n(project: Pat
         (small(more="TPCONF_host_init_custom_cmds = {'a': ['mysql --password=hunter22']}\n"), "or they contain a password"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_said_is_named(
+def test_a_setting_that_cannot_be_translated_is_reported_with_the_reason(
     project: Path, text: str, note: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert import_text(project, text) == 0
@@ -419,7 +421,7 @@ def test_what_cannot_be_said_is_named(
     assert "hunter22" not in printed
 
 
-def test_parts_of_a_configuration_are_read_from_its_folder_only(
+def test_files_that_a_configuration_executes_are_read_only_from_its_folder(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (project / "queues.py").write_text(f"TPCONF_router_queues = [{QUEUE}]\n")
@@ -428,7 +430,7 @@ def test_parts_of_a_configuration_are_read_from_its_folder_only(
         more="execfile('queues.py')\nexecfile('mine.py')\nexecfile('../../../../../../etc/passwd')\n",
     )
     assert import_text(project, text) == 0
-    assert planned(project).trials[0].resolved.path is not None
+    assert plan_of(project).trials[0].resolved.path is not None
     assert capsys.readouterr().out.count("not another file below") == 2
 
 
@@ -444,7 +446,7 @@ def test_comprehensions_are_evaluated_as_in_the_examples_of_teacup(
     )
     assert import_text(project, small(more=more)) == 0
     assert "to check" not in capsys.readouterr().out
-    paths = [trial.resolved.path for trial in planned(project).trials]
+    paths = [trial.resolved.path for trial in plan_of(project).trials]
     assert [path and path.down.buffer_packets for path in paths] == [200, 400]
 
 
@@ -455,7 +457,7 @@ def test_texts_are_formatted_as_in_python_2(project: Path) -> None:
     )
     assert import_text(project, small(more=more)) == 0
     added = "tc qdisc add dev eth3 root netem delay 10ms"
-    run = planned(project).trials[0].resolved.hosts["a"].settings["command"]["run"]
+    run = plan_of(project).trials[0].resolved.hosts["a"].settings["command"]["run"]
     assert run == f"{added} && echo {added}"
 
 
@@ -468,13 +470,13 @@ def test_an_entry_that_cannot_be_read_leaves_the_other_entries_of_its_dictionary
     )
     assert import_text(project, small(more=more)) == 0
     assert "mine.py:12: TPCONF_variable_defaults['V_test']: os.getpid() would" in capsys.readouterr().out
-    run = planned(project).trials[0].resolved
+    run = plan_of(project).trials[0].resolved
     assert (run.duration_s, run.path and run.path.down.delay_s) == (20, 0.04)
 
 
 HOSTILE = {
-    "call": "__import__('os').system('touch {}')",
-    "assigned": "TPCONF_x = __import__('os').system('touch {}')",
+    "call of a function": "__import__('os').system('touch {}')",
+    "call in an assignment": "TPCONF_x = __import__('os').system('touch {}')",
     "open": "TPCONF_x = open('{}', 'w').write('x')",
     "exec": "exec(\"open('{}', 'w')\")",
     "eval": "TPCONF_x = eval(\"open('{}', 'w')\")",
@@ -484,10 +486,10 @@ HOSTILE = {
     "class": "class A:\n    x = open('{}', 'w')",
     "with": "with open('{}', 'w') as f:\n    pass",
     "decorator": "@open('{}', 'w')\ndef f(): pass",
-    "attribute": "TPCONF_x = ''.__class__.__base__.__subclasses__()",
-    "entry": "TPCONF_traffic_gens += [('0', '7', \"start_ping, client=open('{}', 'w'), dest='b'\")]",
-    "duration": "TPCONF_traffic_gens += [('0', '7', \"start_ping, client='a', dest='b', duration=open('{}', 'w')\")]",
-    "queue": "TPCONF_router_queues = [('1', \"source=open('{}', 'w'), dest='b'\")]",
+    "attributes of a class": "TPCONF_x = ''.__class__.__base__.__subclasses__()",
+    "argument of a traffic entry": "TPCONF_traffic_gens += [('0', '7', \"start_ping, client=open('{}', 'w'), dest='b'\")]",
+    "duration of a traffic entry": "TPCONF_traffic_gens += [('0', '7', \"start_ping, client='a', dest='b', duration=open('{}', 'w')\")]",
+    "argument of a queue": "TPCONF_router_queues = [('1', \"source=open('{}', 'w'), dest='b'\")]",
 }
 
 
@@ -504,18 +506,18 @@ BROKEN = {
     "Python 2": "print 'hello'\n",
     "null bytes": "x = 1\0",
     "binary": "\x7fELF\x02\x01\x01" * 50,
-    "parentheses": "(" * 100_000,
-    "minus": "x = " + "-" * 100_000 + "1",
-    "plus": "x = " + "1+" * 50_000 + "1",
-    "attributes": "x = a" + ".a" * 50_000,
-    "empty": "",
+    "100,000 parentheses": "(" * 100_000,
+    "100,000 minus signs": "x = " + "-" * 100_000 + "1",
+    "sum of 50,001 numbers": "x = " + "1+" * 50_000 + "1",
+    "50,000 attributes": "x = a" + ".a" * 50_000,
+    "empty file": "",
     "no traffic": small(traffic=""),
-    "numbers": "TPCONF_hosts = 5\nTPCONF_router = {}\n",
+    "numbers in place of lists": "TPCONF_hosts = 5\nTPCONF_router = {}\n",
 }
 
 
 @pytest.mark.parametrize("text", BROKEN.values(), ids=BROKEN)
-def test_a_file_that_is_no_configuration_is_refused_in_a_sentence(
+def test_a_file_that_is_not_a_configuration_is_refused_without_a_traceback(
     text: str, project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert import_text(project, text) == 1
@@ -529,7 +531,7 @@ def test_a_file_that_is_no_configuration_is_refused_in_a_sentence(
     "value",
     ["5", "'x'", "'inf'", "None", "[[]]", "{'hostA': 5}", "{'k': ([], [], [[1]], {})}", "[(1, ') + (', '')]"],
 )
-def test_any_value_of_a_variable_is_read_or_refused_in_a_sentence(value: str, project: Path) -> None:
+def test_any_value_of_a_variable_is_read_or_refused_with_a_message(value: str, project: Path) -> None:
     names = [name for name in VARIABLES if name.startswith("TPCONF_")]
     for name in names:
         (project / "mine.py").write_text(f"{EVERY.read_text()}\n{name} = {value}\n")
@@ -551,7 +553,7 @@ def test_a_missing_file_and_a_folder_are_refused(project: Path, capsys: pytest.C
         assert "no such file; give the config.py of TEACUP" in capsys.readouterr().err.replace("\n", " ")
 
 
-def test_the_page_explains_each_variable_in_the_words_of_the_command() -> None:
+def test_the_how_to_page_explains_each_variable_in_the_words_of_the_command() -> None:
     lines = {line for line in PAGE.read_text().splitlines() if line.startswith("- `")}
     equal: dict[Counterpart, list[str]] = {}
     for name, counterpart in VARIABLES.items():

@@ -1,4 +1,4 @@
-"""`samovar import teacup-results`: a results folder in TEACUP's layout becomes a campaign, and that a PDF."""
+"""`samovar import teacup-results`: a results folder in TEACUP's layout becomes a campaign that can be reported."""
 
 from __future__ import annotations
 
@@ -34,7 +34,9 @@ def manifests(folder: Path) -> Iterator[dict[str, Any]]:
         yield json.loads(file.read_text())
 
 
-def test_a_results_folder_becomes_a_pdf(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_results_folder_can_be_imported_analysed_reported_and_verified(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     old = make_results(project / "old")
     assert run_commands(["import", "teacup-results", str(old)], project) == 0
     assert "4 trials: " in capsys.readouterr().out
@@ -58,7 +60,7 @@ def test_a_results_folder_becomes_a_pdf(project: Path, capsys: pytest.CaptureFix
     assert "4 suspect" in capsys.readouterr().out
 
 
-def test_trials_keep_their_test_ids_and_tell_their_flows(project: Path) -> None:
+def test_trials_keep_their_test_ids_and_have_flows_hosts_and_files(project: Path) -> None:
     found = import_results(make_results(project / "old"), project / "results")
     trials = list(manifests(found.folder))
     assert [one["id"] for one in trials] == sorted(
@@ -96,7 +98,7 @@ def test_the_archived_configuration_with_its_passwords_is_not_copied(project: Pa
     assert [note for note in found.notes if "as it holds passwords" in note] != []
 
 
-def test_a_folder_is_imported_once(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_cannot_be_imported_twice(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     old = make_results(project / "old", runs=1)
     assert run_commands(["import", "teacup-results", str(old)], project) == 0
     assert run_commands(["import.teacup-results", str(old)], project) == 1
@@ -136,7 +138,7 @@ def test_a_factor_has_another_name_than_a_column_of_tables(project: Path) -> Non
     }
 
 
-def test_trials_are_told_apart_by_whole_names(project: Path) -> None:
+def test_files_belong_to_the_trial_whose_whole_test_id_they_have(project: Path) -> None:
     old = make_results(project / "old", levels=("tcp_newreno",), runs=11)
     names = [len(trial.hosts["src"]) for trial in find_trials(old)]
     assert len(names) == 11
@@ -183,7 +185,7 @@ def test_a_log_of_ttprobe_becomes_a_trace_of_tcp_probe() -> None:
 
 
 @pytest.mark.parametrize(("name", "logger"), [("web10g", "tcp-info"), ("ttprobe", "tcp-probe")])
-def test_linux_logs_of_tcp_are_recorded_as_traces_here(name: str, logger: str, project: Path) -> None:
+def test_tcp_logs_of_linux_become_traces_and_are_kept(name: str, logger: str, project: Path) -> None:
     old = project / "old" / PREFIX
     old.mkdir(parents=True)
     make_trial(old, PREFIX, log=(name, web10g()))
@@ -241,7 +243,7 @@ def damage(folder: Path, name: str, data: bytes) -> None:
         ("_src_siftr.log.gz", gzip.compress((1795268293).to_bytes(8, "little") * 9)),
     ],
 )
-def test_a_damaged_file_is_left_out_and_named(
+def test_a_damaged_file_is_left_out_and_reported(
     name: str, data: bytes, project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     old = make_results(project / "old", levels=("tcp_newreno",), runs=2)
@@ -253,7 +255,7 @@ def test_a_damaged_file_is_left_out_and_named(
 
 
 @pytest.mark.parametrize("kind", ["empty", "missing", "file", "text", "no captures"])
-def test_a_folder_without_trials_is_refused_in_a_sentence(
+def test_a_folder_without_trials_is_refused_with_a_message(
     kind: str, project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     old = project / "old"
@@ -271,7 +273,7 @@ def test_a_folder_without_trials_is_refused_in_a_sentence(
     assert not (project / "results").exists()
 
 
-def test_links_are_not_followed(project: Path) -> None:
+def test_symbolic_links_are_not_followed(project: Path) -> None:
     old = make_results(project / "old", levels=("tcp_newreno",), runs=1)
     secret = project / "secret"
     secret.write_text("hunter22")
