@@ -80,7 +80,7 @@ def _stats() -> Iterator[tuple[int, int, int]]:
 
 @dataclass
 class Meter:
-    """Adds up the wall and CPU times of each phase of a trial from the events of a campaign."""
+    """Measures the wall and CPU times of each phase of each trial, from the events of a campaign."""
 
     first: int
     trials: list[dict[str, Row]] = field(default_factory=list)

@@ -54,14 +54,16 @@ def test_a_second_run_installs_nothing(installed_clone: Path) -> None:
     assert (second.returncode, second.stdout) == (0, "samovar: nothing to install\n")
 
 
-def test_the_modules_of_the_clone_are_found_in_every_folder(installed_clone: Path, tmp_path: Path) -> None:
+def test_python_of_the_clone_imports_the_modules_of_the_clone_in_every_folder(
+    installed_clone: Path, tmp_path: Path
+) -> None:
     (installed_clone / "samovar.py").write_text("print('found')")
     python = installed_clone / ".venv" / "bin" / "python"
     command = [str(python), "-c", "import samovar"]
     assert subprocess.run(command, cwd=tmp_path, capture_output=True, text=True).stdout == "found\n"
 
 
-def test_only_the_lock_that_changed_is_installed_again(installed_clone: Path) -> None:
+def test_only_the_lock_file_that_changed_is_installed_again(installed_clone: Path) -> None:
     (installed_clone / "requirements-dev.lock").write_text("# nothing, with another comment\n")
     again = bootstrap(installed_clone, "--dev")
     assert again.stdout == "samovar: installing requirements-dev.lock into .venv\n"

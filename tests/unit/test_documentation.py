@@ -31,7 +31,7 @@ CATALOGUE = Catalogue(ROOT / "templates")
 
 
 def blocks(start: str) -> list[tuple[Path, str]]:
-    """Return the fenced blocks of all pages that begin with `start`, each with its page."""
+    """Return every fenced block of the documentation that begins with `start`, with its page."""
     fence = re.compile(r"^```\w*\n(.*?)^```$", flags=re.MULTILINE | re.DOTALL)
     texts = ((page, text) for page in PAGES for text in fence.findall(page.read_text()))
     return [(page, text) for page, text in texts if text.startswith(start)]

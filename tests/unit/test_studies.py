@@ -95,7 +95,7 @@ def test_a_study_is_planned_with_the_number_of_trials_that_its_report_states(nam
 
 
 @NAMES
-def test_the_trials_of_every_profile_of_a_study_are_counted(name: str) -> None:
+def test_the_number_of_trials_is_listed_for_every_profile_of_a_study(name: str) -> None:
     assert {"full", *study(name).experiment.profiles} == TRIALS[name].keys()
 
 
@@ -165,7 +165,7 @@ def test_staggered_flows_begin_ten_seconds_apart_and_the_last_has_the_opposite_d
     assert trial.resolved.stop.after_s == trial.resolved.duration_s == 90
 
 
-def test_udp_has_the_six_kinds_of_pings_of_the_report_beside_it_or_none() -> None:
+def test_udp_is_sent_without_pings_and_with_the_six_kinds_of_pings_of_the_report() -> None:
     pings = [trial for trial in plan("spp-udp", "full").trials if trial.part == "pings"]
     sent = {
         trial.treatment["pings"]: [
@@ -281,7 +281,7 @@ def test_each_figure_and_table_of_each_profile_has_known_options_and_distinguish
     assert found.stderr == ""
 
 
-def test_udp_fills_packets_of_every_mtu() -> None:
+def test_udp_datagrams_fill_packets_of_every_mtu() -> None:
     floods = {
         trial.treatment["mtu"]: trial.resolved.flows[0].parameters["length"]
         for trial in plan("netgear-buffer", "quick").trials

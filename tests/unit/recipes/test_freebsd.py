@@ -23,7 +23,7 @@ NO_LINT = (
     "SC2154,"  # variables that another recipe sets
     "SC2050,"  # rendered values make conditions constant
     "SC2140,"  # "a text about "'a value': values bring their own quotes
-    "SC2317,SC2016,SC2015"  # functions called by name; programs of awk and sh in quotes; a && b || c is meant
+    "SC2317,SC2016,SC2015"  # functions called by name; programs of awk and sh in quotes; a && b || c is intended
 )
 
 
@@ -100,7 +100,7 @@ def test_a_level_of_txd_costs_a_reboot_before_freebsd_12_and_an_interface_reset_
 
 def test_all_shell_text_of_freebsd_passes_the_linter(tmp_path: Path) -> None:
     lint = shutil.which("shellcheck")
-    assert lint, "shellcheck is one of packages.debian"
+    assert lint, "install shellcheck, which packages.debian lists"
     shell = {n: t for n, t in ALL.items() if n.split("-")[-1].removesuffix(".sh") not in NOT_SHELL}
     files = [tmp_path / name.replace("/", "-") for name in ("prelude.sh", *shell)]
     for file, text in zip(files, (prelude(), *shell.values()), strict=True):

@@ -31,7 +31,9 @@ def block(name: str, was: Mapping[str, str] | None = None) -> str:
         (4 * REQUESTED, 4 * REQUESTED, []),
     ],
 )
-def test_a_limit_that_is_too_low_is_raised_and_restored(most: int, meanwhile: int, orders: list[str]) -> None:
+def test_a_limit_of_capture_buffers_that_is_too_low_is_raised_and_restored(
+    most: int, meanwhile: int, orders: list[str]
+) -> None:
     undo = block("restore", {OID: str(most)})
     script = "echo ----\n".join((block("read"), block("set") + block("read"), undo + block("read")))
     done = replay(script, {}, kernel({OID: most}))
@@ -41,7 +43,7 @@ def test_a_limit_that_is_too_low_is_raised_and_restored(most: int, meanwhile: in
     assert done.stderr.splitlines() == orders
 
 
-def test_a_limit_that_the_kernel_did_not_raise_is_reported() -> None:
+def test_a_limit_of_capture_buffers_that_the_kernel_did_not_raise_is_reported() -> None:
     unchanged = f"sysctl() {{ echo '{OID}: {DEFAULT}'; }}"
     done = replay(block("set") + block("read"), {}, unchanged)
     assert [found.key for found in unmet(block("wanted").split(), parse_state(done.stdout))] == ["bpf.room"]
@@ -68,7 +70,7 @@ class State(dict[str, str]):
 WAS = State({OID: str(DEFAULT)})
 
 
-def test_the_limit_is_restored_after_a_trial_ends_fails_or_loses_its_controller() -> None:
+def test_the_limit_of_capture_buffers_is_restored_after_a_trial_ends_fails_or_loses_its_controller() -> None:
     text = scripts()
     assert f"knob {OID}\n" in text.read("src")
     assert f"turn {OID} {REQUESTED}\n" in text.set("src", WAS)
@@ -79,12 +81,12 @@ def test_the_limit_is_restored_after_a_trial_ends_fails_or_loses_its_controller(
         assert OID not in (own or "")
 
 
-def test_a_host_without_captures_keeps_its_limit() -> None:
+def test_the_limit_of_capture_buffers_of_a_host_without_captures_is_not_changed() -> None:
     assert OID not in scripts().read("rtr")
     assert OID not in scripts(captures=()).read("src")
 
 
-def test_the_limit_is_the_largest_buffer_of_a_host_s_captures() -> None:
+def test_the_limit_of_capture_buffers_is_the_largest_buffer_of_a_host_s_captures() -> None:
     larger = LoggerPlan(logger="tcpdump", host="src", interface="em2", parameters={"buffer_kib": "65536"})
     text = scripts(loggers=(larger,))
     assert f"turn {OID} {65_536 * 1024}\n" in text.set("src", WAS)

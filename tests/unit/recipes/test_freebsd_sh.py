@@ -1,4 +1,4 @@
-"""Shell text that FreeBSD's sh does not run as dash does, in which tests run the recipes of FreeBSD."""
+"""Find shell text that FreeBSD's sh and dash run differently; tests run the recipes of FreeBSD in dash."""
 
 from __future__ import annotations
 

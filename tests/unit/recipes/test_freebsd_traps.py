@@ -1,6 +1,6 @@
 """Peculiarities of real FreeBSD hosts (13.2, 14.0, 15.0), each with the recipe text that handles it.
 
-Recipes run in dash, in which commands print the output recorded in tests/traces/freebsd and fail otherwise.
+Recipes run in dash. Commands print output recorded in tests/traces/freebsd, and fail without recorded output.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ linker_load_file: /boot/kernel/ipfw.ko - unsupported file type
 
 
 @pytest.mark.parametrize("name", ["bottleneck", "shaper"])
-def test_modules_that_cannot_be_loaded_are_named_with_the_kernels_reason(name: str) -> None:
+def test_if_ipfw_cannot_be_loaded_the_message_has_the_reason_of_the_kernel(name: str) -> None:
     was = {"net.inet.ip.fw.enable": "absent", "net.inet.ip.dummynet.expire": "absent"}
     done = replay(setting(name, "set", was=was), {"dmesg": "em2: link state changed to UP\n" + REFUSED})
     message = "the kernel modules ipfw and dummynet cannot be loaded\n"
@@ -144,7 +144,7 @@ def test_no_recipe_of_any_release_flushes_the_firewall() -> None:
     ) == ("Flushed all rules.\n")
 
 
-def test_only_added_rules_and_pipes_are_removed() -> None:
+def test_only_rules_and_pipes_that_the_recipe_added_are_removed() -> None:
     added = re.findall(r"ipfw -q add (\d+)", setting("bottleneck", "set"))
     made = re.findall(r"ipfw -q (pipe|sched|queue) (\d+) config", setting("bottleneck", "set"))
     recorder = 'ipfw() { echo "$*"; }'
@@ -160,7 +160,7 @@ def test_only_added_rules_and_pipes_are_removed() -> None:
     assert all(20001 <= int(number) <= 21999 for _, number in made)
 
 
-def test_foreign_rules_with_numbers_of_the_recipe_are_counted() -> None:
+def test_foreign_ipfw_rules_with_numbers_of_the_recipe_are_counted() -> None:
     state = state_of("00041 pipe 1 ip from any to any out\n65534 allow ip from any to any\n", "")
     assert state["ipfw.rules"] == "1"
 
@@ -169,7 +169,7 @@ def test_foreign_rules_with_numbers_of_the_recipe_are_counted() -> None:
     ("name", "count", "range_"),
     [("bottleneck", "ipfw.rules", "41 to 49"), ("shaper", "shaper.rules", "51 to 59")],
 )
-def test_foreign_rules_with_numbers_of_the_recipe_are_neither_changed_nor_removed(
+def test_foreign_ipfw_rules_with_numbers_of_the_recipe_are_neither_changed_nor_removed(
     name: str, count: str, range_: str
 ) -> None:
     was = {**values_of_was(name), count: "1"}
@@ -195,7 +195,7 @@ def values_of_was(name: str) -> dict[str, str]:
 # -- kldload and modules, and the panic after kldunload siftr --
 
 
-def test_modules_are_searched_by_module_name_and_loaded_quietly() -> None:
+def test_kernel_modules_are_searched_by_module_name_and_loaded_quietly() -> None:
     assert recorded_output(
         "14.0", "kldload ipfw && ipfw -q add 65534 allow ip from any to any; kldstat; ipfw list"
     )
@@ -228,7 +228,7 @@ def test_a_refused_congestion_control_is_an_error_although_sysctl_prints_the_old
     assert "the kernel refused net.inet.tcp.cc.algorithm=nosuch" in done.stderr
 
 
-def test_a_module_that_cannot_be_loaded_is_explained_by_dmesg() -> None:
+def test_if_a_congestion_control_cannot_be_loaded_the_message_has_the_lines_of_dmesg() -> None:
     assert "Please check dmesg(8)" in recorded_output("14.0", "kldload siftr", 0, "stderr")
     dmesg = (
         "KLD cc_cdg.ko: depends on ertt - not available or version mismatch\nlinker_load_file: unsupported"
@@ -308,7 +308,7 @@ def sampled(pipes: str, rules: str, folder: Path) -> list[str]:
 
 
 def test_counters_of_the_queue_are_those_of_rules_and_counters_of_delay_stages_those_of_pipes() -> None:
-    rules = recorded_output("14.0", "ipfw -a list")  # while traffic flowed
+    rules = recorded_output("14.0", "ipfw -a list")  # recorded while traffic flowed
     arrived, left = (line.split()[1:3] for line in rules.splitlines()[:2])
     rules = rules.replace("00100", "00043").replace("00200", "00044")
     rules = rules.replace(
@@ -327,13 +327,15 @@ def test_counters_of_the_queue_are_those_of_rules_and_counters_of_delay_stages_t
 
 
 def test_idle_queues_keep_their_counters_while_the_bottleneck_is_set() -> None:
-    assert "Drp" not in recorded_output("13.2", "sleep 2; ipfw pipe show")  # expire=1: the counters are gone
+    assert "Drp" not in recorded_output(
+        "13.2", "sleep 2; ipfw pipe show"
+    )  # with expire=1, the counters are gone
     assert "turn net.inet.ip.dummynet.expire 0 " in setting("bottleneck", "set")
     assert "net.inet.ip.dummynet.expire=0" in setting("bottleneck", "wanted").splitlines()
 
 
 @pytest.mark.parametrize("pipe", sorted(AQM_OF_PIPE))
-def test_a_pipe_in_the_output_of_a_real_kernel_is_recognised(pipe: int) -> None:
+def test_a_dummynet_pipe_in_the_output_of_a_real_kernel_is_recognised(pipe: int) -> None:
     shown = recorded_output("14.0", f"ipfw pipe {pipe} show")
     state = state_of("65534 allow ip from any to any", numbered(shown, pipe, 20999))
     recipe = CATALOGUE.recipe("aqm", AQM_OF_PIPE[pipe], FREEBSD)
@@ -358,7 +360,7 @@ def test_a_queue_of_bytes_and_a_pipe_without_a_rate_are_read_back() -> None:
 
 
 @pytest.mark.parametrize(("aqm", "number", "packets"), [("fq_codel", 8, 1000), ("fq_pie", 9, 500)])
-def test_a_scheduler_in_the_output_of_a_real_kernel_is_recognised(
+def test_a_dummynet_scheduler_in_the_output_of_a_real_kernel_is_recognised(
     aqm: str, number: int, packets: int
 ) -> None:
     shown = recorded_output("14.0", "ipfw sched show", 1)
@@ -368,7 +370,7 @@ def test_a_scheduler_in_the_output_of_a_real_kernel_is_recognised(
     assert [str(found) for found in unmet([f"queue.20999*={wanted.strip()}"], state)] == []
 
 
-def test_foreign_pipes_are_not_read() -> None:
+def test_foreign_pipes_of_dummynet_are_not_read() -> None:
     state = state_of(
         "", recorded_output("14.0", "ipfw pipe show", 1), recorded_output("14.0", "ipfw sched show", 0)
     )
@@ -438,7 +440,7 @@ def test_tso_is_disabled_by_a_sysctl_and_flags_change_only_where_they_differ() -
     text = setting("offloads", "set")
     assert "turn net.inet.tcp.tso 0" in text
     assert "tso" not in text.replace("net.inet.tcp.tso", "")
-    assert text.count("-lro") == 1  # em2 has none
+    assert text.count("-lro") == 1  # only for em1: em2 has no LRO
     shown = {f"ifconfig em{n}": recorded_output("14.0", "ifconfig em1", n - 1) for n in (1, 2)}
     end = {**shown, "sysctl -n net.inet.tcp.tso": "1", "sysctl -n net.inet.ip.forwarding": "0"}
     assert offload_state(end) == {
@@ -474,7 +476,7 @@ def test_lro_requested_on_a_router_sets_the_flag_although_the_kernel_merges_no_f
     router["sysctl -n net.inet.ip.forwarding"] = "1"
     was = offload_state(router)
     changes = [line for line in setting("offloads", "set", was=was, lro=1).splitlines() if " lro" in line]
-    assert changes == ['set -- "$@" lro']  # em2
+    assert changes == ['set -- "$@" lro']  # for em2
     wanted = [line for line in setting("offloads", "wanted", lro=1).splitlines() if line.strip()]
     assert unmet(wanted, was) != ()
     assert unmet(wanted, offload_state({**router, "ifconfig em2": lro})) == ()
@@ -602,7 +604,7 @@ def test_no_receive_buffer_is_set_that_would_make_every_socket_fail() -> None:
 
 def test_the_computed_window_is_equal_to_the_window_on_the_wire() -> None:
     done = replay('offered 1500000 1460 "$(window_unit)"', {"sysctl -n kern.ipc.maxsockbuf": "2097152"})
-    assert done.stdout == "1500928\n"  # the snd_wnd of both releases' SIFTR logs, with a recvspace of 1500000
+    assert done.stdout == "1500928\n"  # snd_wnd in SIFTR logs of both releases with a recvspace of 1500000
     assert replay("space_for 100 1460 256", {}).returncode == 1
 
 
@@ -1074,7 +1076,7 @@ def test_cpu_shares_are_computed_over_the_time_since_the_previous_sample(tmp_pat
     first, second = (dict(zip(rows[0].split(","), row.split(","), strict=True)) for row in rows[1:3])
     assert (first["cpu"], first["busy_share"]) == ("0", "")
     assert (second["busy_share"], second["softirq_share"]) == ("0.2500", "0.2500")
-    assert (second["irq_s"], second["idle_s"]) == ("0.25", "0.76")  # 127 ticks a second
+    assert (second["irq_s"], second["idle_s"]) == ("0.25", "0.76")  # there are 127 ticks per second
 
 
 def test_beacons_are_parsed_from_tcpdump_s_output_for_echo_requests(tmp_path: Path) -> None:

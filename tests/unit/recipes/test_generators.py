@@ -207,7 +207,7 @@ def test_the_end_of_clients_is_reported_once_all_have_ended(host: Callable[..., 
     assert "exit a-client 0\nexit b-client 0" in at.stop()
 
 
-def test_a_client_that_fails_ends_the_others_at_once(host: Callable[..., Host]) -> None:
+def test_a_client_that_fails_ends_the_other_clients_at_once(host: Callable[..., Host]) -> None:
     at = host(*_commands(a="sleep 60", b="exit 3"))
     assert _printed_lines(at.traffic()) == ["failed b-client ended with exit code 3"]
     status = at.stop()
@@ -234,7 +234,7 @@ def test_a_flow_ends_with_the_flow_that_it_names(host: Callable[..., Host]) -> N
     assert "exit b-client 0" in status
 
 
-def test_a_flow_ends_with_the_last_of_a_group(host: Callable[..., Host]) -> None:
+def test_a_flow_ends_with_the_last_flow_of_the_group_that_it_names(host: Callable[..., Host]) -> None:
     group = [_command(f"b-{n}", f"sleep 0.{n}", group="b") for n in (1, 3)]
     at = host(_command("a", "sleep 60", size_bytes=None, until="b"), *group)
     assert _printed_lines(at.traffic()) == ["idle"]
@@ -254,7 +254,7 @@ def test_the_stop_of_a_trial_ends_running_flows_and_cancels_later_flows(host: Ca
     assert not (at.folder / "begun").exists()
 
 
-def test_the_end_of_a_flow_ends_the_trial_if_stop_names_it(host: Callable[..., Host]) -> None:
+def test_the_end_of_the_flow_that_stop_names_ends_the_trial(host: Callable[..., Host]) -> None:
     at = host(*_commands(a="sleep 60", b="sleep 0.2"), stop=StopPlan(when="b"))
     assert _printed_lines(at.traffic()) == ["idle"]
     assert "finished a-client" in at.stop()

@@ -150,7 +150,7 @@ def test_no_value_is_rendered_inside_quotes(recipe: Recipe, block: str, probe: R
 
 
 @pytest.mark.parametrize("context", ['echo "%s"', "echo '%s'", 'x="$(echo "%s")"', "sh -c 'echo %s'"])
-def test_the_probes_find_a_value_inside_quotes(context: str) -> None:
+def test_one_of_two_probe_texts_is_a_syntax_error_if_a_value_is_inside_quotes(context: str) -> None:
     codes = [
         subprocess.run(
             ["dash", "-n"], input=context % probe, text=True, capture_output=True, check=False

@@ -17,7 +17,7 @@ class Socket(socket.socket):
         self.setsockopt(socket.IPPROTO_IP, 11, 1)
 socket.socket = Socket
 """
-"""With IP_RECVERR, Linux reports a packet that its own queue dropped to the sender, as FreeBSD always does."""
+"""With IP_RECVERR, Linux reports to a program that the local queue dropped its packet, as FreeBSD always does."""
 QUEUE = """set -e
 ip link add em1 type veth peer name em9
 ip address add 192.0.2.1/24 dev em1

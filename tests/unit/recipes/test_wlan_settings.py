@@ -33,7 +33,7 @@ def keys_of(trial: Trial) -> Mapping[str, str]:
     return keys
 
 
-def test_defaults_come_from_the_testbed_and_the_recipe() -> None:
+def test_default_settings_of_a_wlan_come_from_the_testbed_and_the_recipe() -> None:
     (trial,) = trials("")
     keys = keys_of(trial)
     assert (keys["standard"], keys["tries"], keys["rts_bytes"], keys["basic_mbit"]) == (
@@ -47,7 +47,7 @@ def test_defaults_come_from_the_testbed_and_the_recipe() -> None:
     assert "rate_mbit@9" not in keys, "the WLAN has one access point and eight stations"
 
 
-def test_values_of_a_host_are_set_for_its_port() -> None:
+def test_wlan_settings_of_a_host_are_set_for_its_port() -> None:
     (trial,) = trials("air.snr: {sta2: 12.5}, wlan.rate: {sta1: 5.5Mbit}, air.queue: {router1: 100packets}")
     keys = keys_of(trial)
     assert [keys[f"snr_db@{port}"] for port in range(4)] == ["50", "50", "12.5", "50"]
@@ -56,7 +56,7 @@ def test_values_of_a_host_are_set_for_its_port() -> None:
 
 
 @pytest.mark.parametrize(("adaptation", "number"), [("arf", "1"), ("sampling", "2")])
-def test_a_host_without_a_fixed_rate_adapts_its_rate(adaptation: str, number: str) -> None:
+def test_a_station_without_a_fixed_rate_adapts_its_rate(adaptation: str, number: str) -> None:
     (trial,) = trials(f"wlan.rate: {{sta1: auto}}, air.adaptation: {adaptation}")
     keys = keys_of(trial)
     assert [keys[f"adaptation@{port}"] for port in range(3)] == ["0", number, "0"]
@@ -85,7 +85,7 @@ def test_edca_is_off_unless_it_is_set() -> None:
     assert (keys_of(trial)["edca"], found) == ("0", {"off": "0", "on": "1"})
 
 
-def test_each_replicate_has_its_seed() -> None:
+def test_each_replicate_of_a_wlan_trial_has_its_own_seed() -> None:
     assert len({keys_of(trial)["seed"] for trial in trials("", replicates=3)}) == 3
 
 
@@ -100,7 +100,7 @@ def test_a_radio_of_a_lab_is_not_set_with_iw() -> None:
 
 
 @pytest.mark.parametrize(("system", "free", "fixed"), [("linux", "0xfff", "0x8"), ("freebsd", "NONE", "11")])
-def test_a_rate_that_the_owner_has_fixed_is_neither_changed_nor_removed(
+def test_a_wlan_rate_that_the_owner_of_the_host_fixed_is_neither_changed_nor_removed(
     system: str, free: str, fixed: str
 ) -> None:
     recipe = CATALOGUE.recipe("setting", "wlan", system)

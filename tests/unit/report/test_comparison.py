@@ -101,7 +101,9 @@ def _compare(root: Path, capsys: pytest.CaptureFixture[str], to: str, *arguments
     return Answer(code, printed.out.splitlines(), printed.err, root / to)
 
 
-def test_an_equal_copy_has_no_change_in_any_metric(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_equal_copy_of_a_campaign_has_no_change_in_any_metric(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     limits = ("--fail-if", "goodput_bps<0%", "--fail-if", "rtt_median_ms>0", "--only", "cc=cubic")
     answer = _compare(project, capsys, "equal", "recorded/first", "recorded/equal", "--by", "cc", *limits)
     assert (answer.code, answer.errors) == (0, "")
@@ -120,7 +122,7 @@ def test_an_equal_copy_has_no_change_in_any_metric(project: Path, capsys: pytest
     assert all((answer.to / one).is_file() for one in trials)
 
 
-def test_changed_metrics_of_a_slower_copy_and_its_other_kernel_are_reported(
+def test_changed_metrics_and_the_other_kernel_of_a_slower_copy_are_reported(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     limits = ("--fail-if", "goodput_bps<-5%", "--fail-if", "goodput_bps<-30%")

@@ -41,7 +41,9 @@ def test_a_report_names_the_hosts_of_each_testbed_that_shares_the_campaign(tmp_p
     assert (labs["Lab lab"], labs["Lab twin"]) == ("uml", "native")
 
 
-def test_a_run_that_finds_no_trial_to_run_does_not_make_the_campaign_longer(tmp_path: Path) -> None:
+def test_a_later_run_without_a_trial_to_run_does_not_extend_the_duration_of_the_campaign(
+    tmp_path: Path,
+) -> None:
     campaign = _campaign(
         tmp_path,
         ("plan-changed", {"stale": [], "orphans": []}),
@@ -101,7 +103,9 @@ def test_a_report_lists_thresholds_of_its_verdicts_that_are_looser_than_the_defa
     assert omissions(campaign)["notes"].count(text) == 1
 
 
-def test_a_result_is_analysed_again_after_an_edit_of_its_trial_was_undone(tmp_path: Path) -> None:
+def test_a_result_does_not_belong_to_an_earlier_plan_after_the_edit_of_its_trial_was_undone(
+    tmp_path: Path,
+) -> None:
     id_ = _campaign(tmp_path / "first").plan.ids[0]
     changed = {"stale": [{"changes": ["duration_s 6 -> 12"], "results": [id_]}], "orphans": []}
     campaign = _campaign(tmp_path / "second", ("plan-changed", changed))

@@ -162,7 +162,7 @@ def test_each_value_of_a_distribution_keeps_its_trial(tmp_path: Path) -> None:
     assert curve["at"] == [1, -1, 0, 0]
 
 
-def test_a_layout_names_curves_and_panels(tmp_path: Path) -> None:
+def test_the_layout_of_a_figure_determines_its_curves_and_panels(tmp_path: Path) -> None:
     (tmp_path / "data.csv").write_text(
         "trial,column,curve,flow,t_s,y\na-r1,none,cubic,bulk,0,1\nb-r1,none,cdg,bulk,0,2\nb-r1,red,cdg,bulk,1,3\n"
     )

@@ -29,7 +29,7 @@ AXIS = f"(() => {{ const p = {PLOT}.querySelector('.u-over').getBoundingClientRe
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A sample campaign; one figure has medians, the other two trials over time, and a check has failed."""
+    """A sample campaign with a figure of medians, a figure of two trials over time, and a failed check."""
     figures = draw_figures(tmp_path_factory.mktemp("figures"))
     folder = write_campaign(tmp_path_factory.mktemp("results"), figures=figures)
     data = folder / "bundle" / "data"
@@ -91,7 +91,7 @@ def see_figure(browser: Browser) -> None:
 
 
 def drag(browser: Browser, start: float, end: float) -> None:
-    """Drag over the first panel, between two shares of its width."""
+    """Drag the mouse over the first panel, from one share of its width to another."""
     x, y, width, height = browser.run(AXIS)
     browser.mouse("mouseMoved", x + start * width, y + height / 2)
     browser.mouse("mousePressed", x + start * width, y + height / 2)
@@ -231,7 +231,7 @@ def test_a_trial_opens_and_closes_by_keyboard_with_a_visible_focus(browser: Brow
     ) == [False, trial]
 
 
-def test_the_table_is_filtered_by_factor_and_verdict(browser: Browser) -> None:
+def test_the_table_of_trials_can_be_filtered_by_factor_and_verdict(browser: Browser) -> None:
     choose = """(name, value) => { const select = [...document.querySelectorAll('#filter label')].find(one => one.textContent.startsWith(name))
       .querySelector('select'); select.value = value; select.dispatchEvent(new Event('input', {bubbles: true})) }"""
     shown = "[...document.querySelectorAll('#trial-table tbody tr')].filter(row => !row.hidden).length"

@@ -107,7 +107,7 @@ def test_the_checksums_cover_every_file_and_verify(campaign: Path) -> None:
     assert there - summed == {"SHA256SUMS"}
 
 
-def test_the_crate_describes_itself_the_dataset_and_each_of_its_files(campaign: Path) -> None:
+def test_the_ro_crate_describes_itself_the_dataset_and_each_file_of_the_dataset(campaign: Path) -> None:
     bundle = campaign / "bundle"
     graph = json.loads((bundle / "ro-crate-metadata.json").read_text())["@graph"]
     entities = {entity["@id"]: entity for entity in graph}
@@ -321,8 +321,8 @@ def test_a_planned_figure_without_data_is_listed_with_the_reason(tmp_path: Path,
     (folder / "bundle" / "analysis.json").write_text(json.dumps(analysis))
     text = pdf_text(make_bundle(folder, silent)[0])
     reason = "throughput-by-rwnd-window could not be made: no trial has an rwnd"
-    assert f"Figure {reason}." in text, "in its place among the figures"
-    assert f". {reason}." in text, "and among the omissions"
+    assert f"Figure {reason}." in text, "the reason is at the place of the figure"
+    assert f". {reason}." in text, "the reason is among the omissions"
     assert text.index(f"Figure {reason}") < text.index("Median buffer size estimates.")
     assert reason in (folder / "bundle" / "README.txt").read_text()
 

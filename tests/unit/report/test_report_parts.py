@@ -36,7 +36,7 @@ def test_a_quantity_has_few_digits_and_a_fitting_prefix(value: float, unit: str,
     assert quantity(value, unit) == words
 
 
-def test_both_ends_of_a_range_have_the_same_decimals() -> None:
+def test_both_ends_of_a_range_have_the_same_number_of_decimals() -> None:
     assert span(39.412e6, 39.5e6, "bps") == "39.41–39.50 Mbit/s"
     assert span(546, 546.00001, "packets") == "546 packets"
 
@@ -71,7 +71,7 @@ def drawing_of(testbed: str) -> dict[str, Any]:
     return draw_path(yaml.safe_load(testbed))
 
 
-def test_data_flows_from_left_to_right_through_the_router() -> None:
+def test_in_the_drawing_data_flow_from_left_to_right_through_the_router() -> None:
     path = drawing_of(THREE_HOSTS)
     assert {host["name"]: host["column"] for host in path["hosts"]} == {"src": 0, "rtr": 1, "dst": 2}
     assert [(link["name"], link["gap"], link["segment"]) for link in path["links"]] == [

@@ -53,26 +53,26 @@ def expect(**keys: object) -> Expect:
         ({"above": "5", "below": "20"}, 21.0, DIFFERS),
     ],
 )
-def test_each_relation_holds_up_to_its_bound(
+def test_each_relation_of_an_expectation_holds_up_to_its_bound(
     relation: dict[str, object], median: float, verdict: str
 ) -> None:
     assert judge(expect(**relation), [row(median)]).verdict == verdict
 
 
-def test_one_treatment_out_of_bounds_makes_the_line_differ() -> None:
+def test_one_treatment_out_of_bounds_makes_the_expectation_differ() -> None:
     rows = [row(8.0, rwnd="50KB"), row(21.0, rwnd="9999KB")]
     result = judge(expect(where={"cc": "cdg"}, below="20"), rows)
     assert (result.verdict, result.observed) == (DIFFERS, "8–21 ms (2 treatments, n = 5)")
 
 
-def test_a_line_selects_rows_by_part_metric_and_levels() -> None:
+def test_an_expectation_selects_rows_by_part_metric_and_levels() -> None:
     rows = [row(8.0), row(150.0, cc="newreno"), row(1e6, metric="throughput_bps")]
     assert judge(expect(where={"cc": "cdg"}, below="20"), rows).verdict == REPRODUCED
     assert judge(expect(where={"cc": ["cdg", "newreno"]}, below="20"), rows).verdict == DIFFERS
     assert judge(expect(part="buffer", below="20"), rows).verdict == NO_DATA
 
 
-def test_a_single_level_of_where_is_text_in_the_scorecard_and_several_are_a_list() -> None:
+def test_the_scorecard_has_one_level_of_where_as_text_and_several_levels_as_a_list() -> None:
     result = judge(expect(where={"cc": "cdg", "rwnd": ["50KB", "1MB"]}, below="20"), [row(8.0)])
     assert result.where == {"cc": "cdg", "rwnd": ("50KB", "1MB")}
 
@@ -82,7 +82,7 @@ def test_a_level_that_was_not_run_has_the_verdict_no_data() -> None:
     assert (result.verdict, result.expected, result.observed) == (NO_DATA, "below 20 ms", "not measured")
 
 
-def test_a_line_with_a_treatment_without_a_median_has_no_data_unless_another_treatment_differs() -> None:
+def test_a_treatment_without_a_median_gives_the_verdict_no_data_unless_another_treatment_differs() -> None:
     missing = row(None, rwnd="50KB", n=0)
     assert judge(expect(below="20"), [missing, row(8.0, rwnd="1MB")]).verdict == NO_DATA
     assert judge(expect(below="20"), [missing, row(80.0, rwnd="1MB")]).verdict == DIFFERS
@@ -100,7 +100,7 @@ def test_a_ratio_compares_medians_of_treatments_that_differ_only_in_the_named_le
     assert result.expected == "above 5 × that of cc cdg"
 
 
-def test_a_line_about_a_flow_uses_the_rows_of_that_flow_only() -> None:
+def test_an_expectation_about_a_flow_uses_only_the_rows_of_this_flow() -> None:
     rows = [replace(row(value, cc), flow=flow) for cc, flow, value in (
         ("newreno", "", 90.0), ("newreno", "voip", 170.0), ("cdg", "", 60.0), ("cdg", "voip", 65.0),
     )]  # fmt: skip
@@ -165,7 +165,7 @@ def test_the_exit_status_is_that_of_the_worst_verdict() -> None:
     assert exit_status([NO_DATA, DIFFERS, REPRODUCED]) == 1
 
 
-def test_a_summary_row_without_a_level_has_no_such_factor(tmp_path: Path) -> None:
+def test_a_summary_row_with_an_empty_level_lacks_this_factor(tmp_path: Path) -> None:
     file = tmp_path / "summary.csv"
     file.write_text(HEADER + "window,cdg,,rtt_rwnd_linearity_r2,,0.991,0.991,NA,NA,4\n")
     rows = read_summary(file, ["cc", "rwnd"])
@@ -196,7 +196,7 @@ def test_a_damaged_summary_is_refused(tmp_path: Path, text: str) -> None:
         read_summary(file, ["cc", "rwnd"])
 
 
-def test_the_reason_of_a_difference_is_shown_only_if_the_line_differs() -> None:
+def test_the_stated_reason_of_a_difference_is_shown_only_if_the_expectation_differs() -> None:
     line = expect(below="20", differs="this kernel halves its window")
     assert judge(line, [row(21.0)]).why == "this kernel halves its window"
     assert judge(line, [row(19.0)]).why == ""

@@ -298,7 +298,7 @@ def test_the_studies_of_this_project_are_valid(path: Path) -> None:
     assert load_study_report(path, experiments).study == path.stem
 
 
-def test_a_heading_and_its_source_stay_on_the_page_of_their_text(tmp_path: Path) -> None:
+def test_the_heading_of_a_section_is_on_the_same_page_as_its_text(tmp_path: Path) -> None:
     for template in TEMPLATES.glob("*.typ"):
         shutil.copy(template, tmp_path)
     for place in range(12):

@@ -28,7 +28,7 @@ def tracked_files() -> list[Path]:
 
 
 def text_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield the numbered lines of a text file, none of a binary file."""
+    """Yield the numbered lines of a text file; yield nothing for a binary file."""
     try:
         yield from enumerate(path.read_text(encoding="utf-8").splitlines(), start=1)
     except UnicodeDecodeError:
@@ -62,20 +62,20 @@ def test_no_file_names_a_folder_of_one_machine_or_marks_unfinished_work() -> Non
 
 
 @pytest.mark.parametrize("lock", LOCKS)
-def test_a_lock_names_no_host(lock: str) -> None:
+def test_a_lock_file_names_no_host(lock: str) -> None:
     hosts = re.compile(r"://|--\w+-(url|links|host)|^-f")
     assert not [line for _, line in text_lines(ROOT / lock) if hosts.search(line)]
 
 
 @pytest.mark.parametrize("lock", LOCKS)
-def test_every_line_of_a_lock_has_an_exact_version_and_a_hash(lock: str) -> None:
+def test_every_line_of_a_lock_file_has_an_exact_version_and_a_hash(lock: str) -> None:
     text = re.sub(r"^\s*#.*\n", "", (ROOT / lock).read_text(), flags=re.MULTILINE)
     requirements = text.replace("\\\n", " ").strip().splitlines()
     assert requirements
     assert all(re.match(r"[\w.-]+==\S+\s+(;.*)?--hash=sha256:[0-9a-f]{64}", line) for line in requirements)
 
 
-def test_both_locks_pin_the_same_versions() -> None:
+def test_both_lock_files_pin_the_same_versions() -> None:
     run, dev = (dict(pins(lock)) for lock in LOCKS)
     assert {name: dev[name] for name in run.keys() & dev.keys()} == {
         name: run[name] for name in run.keys() & dev.keys()
@@ -83,7 +83,7 @@ def test_both_locks_pin_the_same_versions() -> None:
 
 
 def pins(lock: str) -> list[tuple[str, str]]:
-    """Return the names and versions that a lock pins."""
+    """Return the names and versions that a lock file pins."""
     return re.findall(r"^([\w.-]+)==(\S+)", (ROOT / lock).read_text(), flags=re.MULTILINE)
 
 
@@ -95,7 +95,7 @@ def direct_dependencies() -> dict[str, list[str]]:
 
 
 @pytest.mark.parametrize("lock", ["requirements.lock", "requirements-dev.lock"])
-def test_every_requirement_is_in_its_lock(lock: str) -> None:
+def test_every_requirement_is_in_its_lock_file(lock: str) -> None:
     locked = {"==".join(pin) for pin in pins(lock)} | {name for name, _ in pins(lock)}
     assert {one.lower() for one in direct_dependencies()[lock]} <= locked
 
@@ -127,7 +127,7 @@ def test_every_decision_is_in_the_index() -> None:
     assert not [path.name for path in folder.glob("[0-9]*.md") if f"({path.name})" not in index]
 
 
-def test_every_page_is_reached_from_the_index() -> None:
+def test_every_page_of_the_documentation_can_be_reached_from_its_index() -> None:
     docs = ROOT / "docs"
     seen: set[Path] = set()
     todo = [docs / "README.md"]

@@ -55,7 +55,7 @@ KINDS = {
 SHIPPED = [(path, kind) for folder, kind in KINDS.items() for path in sorted((ROOT / folder).glob("*.yaml"))]
 SHIPPED += [(ROOT / "config.yaml", "config")]
 
-# How YAML 1.2's core schema types plain scalars, which is how editors read a file.
+# Types of plain scalars in the core schema of YAML 1.2, by which editors read a file.
 CORE: list[tuple[str, Callable[[str], object]]] = [
     (r"~|null|Null|NULL|", lambda _: None),
     (r"true|True|TRUE", lambda _: True),
@@ -215,7 +215,7 @@ def found_cases() -> dict[str, bool]:
     return {str(case["error"]): is_found(case) for case in CASES}
 
 
-def test_the_valid_files_of_the_pinned_errors_are_valid() -> None:
+def test_the_files_into_which_errors_are_inserted_are_valid() -> None:
     assert errors_of(OF_EXPERIMENT, read_as_editor(pinned.EXPERIMENT)) == []
     assert errors_of(OF_TESTBED, read_as_editor(pinned.TESTBED)) == []
 
@@ -225,7 +225,7 @@ def test_each_pinned_error_is_found_by_the_schema_or_listed_with_a_reason() -> N
     found = found_cases()
     missed = sorted(name for name, known in found.items() if not known and name not in listed)
     assert not missed, f"neither refused by the schema nor listed in {Path(__file__).stem}.yaml: {missed}"
-    assert not [name for name in listed if found.get(name)], "listed although an editor underlines it"
+    assert not [name for name in listed if found.get(name)], "listed although the schema finds the error"
 
 
 # The schema refuses nothing that the loader accepts.
@@ -430,7 +430,7 @@ def test_every_key_of_a_file_is_in_its_reference_page(page: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["setting", "aqm", "generator", "logger"])
-def test_every_recipe_has_a_section_with_its_parameters(kind: str) -> None:
+def test_the_reference_has_a_section_with_the_parameters_of_every_recipe(kind: str) -> None:
     pages = (ROOT / "docs" / "reference").glob("recipe-*.md")
     text = "\n".join(page.read_text(encoding="utf-8") for page in pages)
     for name in (one for one in RECIPES.names(kind) if one not in RECIPES.quantities):
@@ -443,7 +443,7 @@ def test_every_recipe_has_a_section_with_its_parameters(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["step", "fact"])
-def test_every_step_and_fact_has_a_line_with_its_summary(kind: str) -> None:
+def test_the_reference_has_a_line_with_the_summary_of_every_step_and_fact(kind: str) -> None:
     page = (ROOT / "docs" / "reference" / "recipe-loggers.md").read_text(encoding="utf-8")
     text = page.partition("## Steps\n")[2]
     for name in RECIPES.names(kind):

@@ -131,7 +131,7 @@ def test_an_existing_file_is_not_overwritten(project: Path, capsys: pytest.Captu
     assert list((project / "experiments").iterdir()) == []
 
 
-def test_the_command_may_also_be_written_with_a_dot(project: Path) -> None:
+def test_the_command_import_teacup_may_also_be_written_with_a_dot(project: Path) -> None:
     (project / "mine.py").write_text(small())
     assert run_commands(["import.teacup", str(project / "mine.py"), "--name", "other"], project) == 0
     assert (project / "experiments" / "other.yaml").is_file()
@@ -245,7 +245,7 @@ def test_a_class_has_the_delay_of_the_queue_in_a_direction_without_an_entry_of_i
     assert [(one.delay_down_s, one.delay_up_s) for one in path.classes] == [(0.02, 0.01)]
 
 
-def test_an_end_of_a_queue_may_be_every_address(project: Path) -> None:
+def test_the_destination_of_a_queue_may_be_every_address(project: Path) -> None:
     queues = [one.replace("172.16.11.0/24", "0.0.0.0/0") for one in (QUEUE, BACK)]
     assert import_text(project, small(queues=", ".join(queues))) == 0
     path = plan_of(project).trials[0].resolved.path

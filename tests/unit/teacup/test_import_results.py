@@ -125,7 +125,7 @@ def test_a_test_id_with_spaces_becomes_an_id_and_levels_that_commands_read(proje
     assert found == {plain: "10-mbit", f"{plain}-2": "10+mbit"}
 
 
-def test_a_factor_has_another_name_than_a_column_of_tables(project: Path) -> None:
+def test_a_factor_named_like_a_column_of_tables_gets_another_name(project: Path) -> None:
     old = make_results(project / "old", levels=("flow_2", "flow_3"), runs=1)
     assert run_commands(["import", "teacup-results", str(old)], project) == 0
     assert run_commands(["analyse", EXPERIMENT], project) == 0
@@ -145,7 +145,7 @@ def test_files_belong_to_the_trial_whose_whole_test_id_they_have(project: Path) 
     assert len(set(names)) == 1
 
 
-def test_the_prefix_is_found_in_a_folder_of_another_name(project: Path) -> None:
+def test_the_prefix_of_test_ids_is_found_in_a_folder_of_another_name(project: Path) -> None:
     old = make_results(project / "old", runs=1).rename(project / "old" / "mine")
     levels = {
         tuple(one["treatment"].items()) for one in manifests(import_results(old, project / "results").folder)
@@ -174,7 +174,10 @@ def test_a_log_of_web10g_becomes_a_trace_of_tcp_info() -> None:
         "2147483647",
     )
     assert (first["srtt_us"], first["rto_us"], first["unacked_packets"]) == ("57000", "257000", "1")
-    assert (second["bytes_acked"], second["unacked_packets"]) == ("1000", "0")  # across the wrap of 32 bits
+    assert (second["bytes_acked"], second["unacked_packets"]) == (
+        "1000",
+        "0",
+    )  # the sequence numbers wrap at 32 bits
 
 
 def test_a_log_of_ttprobe_becomes_a_trace_of_tcp_probe() -> None:
