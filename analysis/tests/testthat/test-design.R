@@ -10,7 +10,7 @@ test_that("the design figure has every trial of the plan in order, and marks tho
   expect_s3_class(made$plot, "ggplot")
 })
 
-test_that("the axis spans the first to the last trial, including parts without factors", {
+test_that("the axis of the design figure spans the first to the last trial, including trials of parts without factors", {
   data <- data.table(factor = factor("cc"), level = factor("cdg"), standing = factor(used_or_not[1]), from = 3L, to = 3L)
   blocks <- data.table(from = c(1L, 3L), to = c(2L, 3L), shaded = c(FALSE, TRUE))
   parts <- data.table(part = c("alone", "main"), from = c(1L, 3L))
@@ -22,7 +22,7 @@ test_that("the axis spans the first to the last trial, including parts without f
   expect_equal(order_breaks(c(0.5, 1.5)), 1)
 })
 
-test_that("one part of the design is drawn with its own order", {
+test_that("a design figure of one part numbers the trials of this part from 1", {
   made <- design_figure(read_campaign(small_campaign()), list(part = "window"))
   expect_equal(made$data$order, 1:4)
   expect_match(made$caption, "Levels of 4 trials")

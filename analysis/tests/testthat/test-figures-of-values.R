@@ -102,7 +102,7 @@ test_that("the stored buffer estimates of cwnd cycles are equal to those measure
   expect_null(measured$`pause-to-drop`$series)
 })
 
-test_that("bars and tiles show the medians of the summary", {
+test_that("the figures bars and heatmap show the medians of the summary", {
   results <- recorded_results()
   summary <- results$summary[metric == "rtt_median_ms" & rwnd != ""]
   bars <- figure_of(figure = "bars", show = "rtt_median_ms", by = "rwnd", overlay = "cc", part = "window")
@@ -114,7 +114,7 @@ test_that("bars and tiles show the medians of the summary", {
   expect_equal(tiles$data$median[match(paste(known$cc, known$rwnd), paste(tiles$data$row, tiles$data$column))], known$median)
 })
 
-test_that("the ellipse is at Mahalanobis distance 1 from the mean", {
+test_that("the ellipse of a trade-off is at Mahalanobis distance 1 from the mean of its points", {
   set.seed(3)
   x <- stats::rnorm(9, 50, 4)
   y <- 0.3 * x + stats::rnorm(9)

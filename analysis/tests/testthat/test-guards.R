@@ -39,7 +39,7 @@ test_that("a damaged time that would need more than 1e8 windows is an error", {
   expect_error(throughput_windows(capture, 0.01), "more than 1e\\+08 windows of 0.01 s", class = "samovar_error_argument")
 })
 
-test_that("columns of another type, and missing columns, are named before they are used", {
+test_that("a capture with a missing column, or with a column of another type, is an error of the argument", {
   capture <- read_pcap(samovar_example("bulk-sender.pcap.gz"))
   flow <- data_flows(capture)$flow[1]
   expect_error(bytes_in_flight(data.table::copy(capture)[, seq := NULL], flow), "missing column .*seq", class = "samovar_error_argument")

@@ -35,7 +35,7 @@ test_that("a link that idled earlier in the cycle lowers the mean rate but not t
   expect_lt(found$method1_packets, 70)
 })
 
-test_that("the local variant counts the packets that arrived while a packet waited, including itself", {
+test_that("the local variant of method 1 counts the packets that arrived while a packet waited in the queue, including this packet", {
   # Many packets, then none for half a second, then the hundred packets that each of the ten samples waited for.
   burst <- rbind(data.table::data.table(t_s = seq(0.0001, 4.4, by = 0.0001), ip_bytes = 1500), steady(6, from_s = 4.87))
   expect_equal(estimate(arrivals = burst)$method1_local_packets, 100, tolerance = 0.01)
@@ -80,7 +80,7 @@ test_that("the rate of a cycle shorter than a second is the rate of a single win
   expect_equal(found$rate_bps, 12e6, tolerance = 2e-3)
 })
 
-test_that("the trial's estimate is the median over the cycles that count", {
+test_that("the buffer of a trial is the median of the estimates of the cycles that count", {
   cycles <- data.table::data.table(counts = c(FALSE, TRUE, TRUE, TRUE), method1_packets = c(900, 98, 100, 130),
                                    method2_packets = 4:1, method1_local_packets = 1:4, method2_raw_packets = 1:4)
   expect_equal(buffer_of_trial(cycles)$buffer_method1_packets, 100)

@@ -79,7 +79,7 @@ test_that("a clock that was stepped and stepped back has three lines, though the
   expect_equal(found$beacons, c(41L, 10L, 70L))
 })
 
-test_that("two beacons after a step have no line: times there are NA, and all others are not affected", {
+test_that("with only two beacons before or after a clock step, the times on this side of the step are NA, and all others are not affected", {
   for (step_at_s in c(0.7, 59.2)) {
     stepped <- \(t_s) ahead(t_s) + ifelse(t_s > step_at_s, 1, 0)
     t_s <- seq(0, 60, by = 0.5)
@@ -104,7 +104,7 @@ test_that("a clock whose rate changes has two lines that meet, and no time is NA
   expect_false(anyNA(moved$t_ns))
 })
 
-test_that("beacons lost at one host and duplicate beacon numbers are counted but not used", {
+test_that("beacons that one host did not receive, and beacons with a duplicate number, are counted but not used", {
   ref <- heard_beacons(every_s)
   mon <- rbind(heard_beacons(every_s, ahead)[-c(3, 4)], heard_beacons(99, ahead)[, sequence := 10L])
   data.table::setattr(mon, "epoch_s", 1700000000)
@@ -114,7 +114,7 @@ test_that("beacons lost at one host and duplicate beacon numbers are counted but
   expect_equal(found$drift_ppm, -40, tolerance = 1e-3)
 })
 
-test_that("two beacons are too few for a line", {
+test_that("two beacons are too few to estimate the offset of a clock", {
   expect_error(clock_offset(heard_beacons(1:2), heard_beacons(1:2)), "2 beacons were received by both", class = "samovar_error_beacons")
   stepped <- \(t_s) t_s + ifelse(t_s > 2.5, 3, 0)
   expect_error(clock_offset(heard_beacons(1:4), heard_beacons(1:4, stepped)), "without a step among them", class = "samovar_error_beacons")

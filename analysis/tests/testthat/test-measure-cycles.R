@@ -14,7 +14,7 @@ test_that("a cycle ends at the sample that enters Recovery, though cwnd decrease
   expect_equal(cycles$start_s, c(0, 0.02))
 })
 
-test_that("the slow start cycle counts only if it is the only one", {
+test_that("the cycle of slow start counts only if the flow has no other cycle", {
   x <- samples(c(10, 40, 40, 20, 21, 22, 22, 11), c(Inf, Inf, 20, 20, 20, 20, 11, 11), c(0, 0, 3, 0, 0, 0, 3, 0))
   expect_equal(cwnd_cycles(x)$counts, c(FALSE, TRUE))
   expect_equal(cwnd_cycles(x[1:5])$counts, TRUE)

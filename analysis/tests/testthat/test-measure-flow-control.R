@@ -26,7 +26,7 @@ test_that("without a card's counters, an overflowing ring indicates PAUSE frames
   expect_equal(samovar:::flow_control_counters(interface_at(80e6, 40e6), "em1")$held_share, 0.5, tolerance = 0.02)
 })
 
-test_that("packet loss elsewhere while the ring never filled indicates no flow control, and without loss the state is undecided", {
+test_that("packet loss although the interface's ring never overflowed indicates no flow control, and without loss the state is undecided", {
   expect_equal(state_of(interface_at(80e6, 40e6, refused = 0), lost_share = 0.1), "none")
   expect_equal(state_of(interface_at(80e6, 40e6, refused = 0)), "not told")
   expect_equal(flow_control_state(0, NA, NA, NA, 0.1), "not told")

@@ -11,7 +11,7 @@ test_that("a flow whose window exceeds the idle path's bandwidth-delay product i
   expect_equal(as.character(found$limit), c("cwnd", "link", "link"))
 })
 
-test_that("shares refer to the time with data in flight, and the limit is NA while a window is unknown", {
+test_that("the shares of a flow's limits refer to the time with data in flight, and the limit is NA while a window is unknown", {
   limits <- flow_limits(data.table::data.table(t_s = c(0, 1, 3, 4, 10), cwnd_bytes = c(5e3, 5e3, 5e3, NA, 5e3), rwnd_bytes = 9e3, in_flight_bytes = c(5e3, 1e3, 0, 5e3, 5e3), segment_bytes = 1e3))
   expect_equal(as.character(limits$limit), c("cwnd", "application", "application", NA, "cwnd"))
   found <- limit_shares(limits)

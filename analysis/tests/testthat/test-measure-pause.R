@@ -76,7 +76,7 @@ test_that("with skewed clocks both methods estimate buffers of 2720 and of 911 f
   }
 })
 
-test_that("there is no estimate without a PAUSE frame", {
+test_that("the buffer of a device that sent no PAUSE frame is not estimated", {
   trial <- device_trial(5000, 1500, 80e6, 35e6, seconds = 0.1)
   files <- device_captures(trial)
   ref <- read_pcap(files$sender)
@@ -84,7 +84,7 @@ test_that("there is no estimate without a PAUSE frame", {
   expect_null(buffer_by_pause(ref, read_pcap(files$receiver), data_flows(ref, "udp")$flow, assumed_offset(ref), ref, 1500))
 })
 
-test_that("there is no estimate if the captures end before the device's buffer was emptied", {
+test_that("the buffer of a device is not estimated if the captures end before the buffer was emptied", {
   trial <- device_trial(400, 1500, 80e6, 40e6, seconds = 0.5)
   files <- device_captures(trial)
   ref <- read_pcap(files$sender)

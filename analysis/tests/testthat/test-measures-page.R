@@ -18,7 +18,7 @@ test_that("the reference page lists every exported measure and nothing else", {
   expect_setequal(gsub("^### `|\\(\\)`", "", listed), exported_measures(at[2]))
 })
 
-test_that("the section of each measure has an equation or a rule, its units and its source", {
+test_that("the reference page's section of each measure states an equation or a rule, units and a source", {
   page <- paste(readLines(package_folder()[1]), collapse = "\n")
   for (section in strsplit(page, "\n### ", fixed = TRUE)[[1]][-1]) {
     name <- sub("\\(\\).*", "", section)
@@ -28,7 +28,7 @@ test_that("the section of each measure has an equation or a rule, its units and 
   }
 })
 
-test_that("the help page of each measure has its source and its return value", {
+test_that("each measure has one help page, which states the return value", {
   at <- package_folder()
   for (name in exported_measures(at[2])) {
     files <- list.files(at[3], full.names = TRUE)

@@ -1,6 +1,6 @@
 # outputs.yaml, the manifest of metrics, figures and tables, agrees with the functions of the package; a project may have a manifest of its own.
 
-test_that("every entry of the manifest has a function, and every figure and table function an entry", {
+test_that("every entry of outputs.yaml has a function, and every function of a figure or table has an entry", {
   space <- asNamespace("samovar")
   for (kind in c("figure", "table")) {
     functions <- grep(paste0("^", kind, "_[a-z_]+$"), ls(space), value = TRUE)
@@ -10,7 +10,7 @@ test_that("every entry of the manifest has a function, and every figure and tabl
   for (metric in outputs_of("metric")) expect_true(is.function(function_named(metric[["function"]])))
 })
 
-test_that("the options of the manifest are the arguments of the functions, with the same defaults", {
+test_that("the options of figures and tables in outputs.yaml are the arguments of their functions, with the same defaults", {
   for (kind in c("figure", "table")) {
     for (name in known_names(kind)) {
       arguments <- formals(function_named(paste0(kind, "_", gsub("-", "_", name))))
@@ -58,7 +58,7 @@ test_that("a caption names the logger that recorded the values of the figure", {
   expect_equal(metrics_of(list(table = "treatments", metrics = list("cycles", "goodput_bps"))), c("cycles", "goodput_bps"))
 })
 
-test_that("a metric that is not in the manifest is an error", {
+test_that("a metric that is not in outputs.yaml is an error", {
   expect_error(metric_rows("bulk", list(rtt_meadian_ms = 1)), "did you mean .rtt_median_ms.", class = "samovar_error_name")
 })
 

@@ -25,7 +25,7 @@ test_that("many points are drawn as one image at 300 dots per inch, with axes an
   expect_true(all(c("Time (s)", "Flow") %in% words))
 })
 
-test_that("few points are drawn as vectors", {
+test_that("a figure of few points is drawn as vectors", {
   need_tool("pdfimages")
   expect_null(pictures(write_pdf(plot_samples(samples(2000), "RTT (ms)"))))
 })
@@ -49,7 +49,7 @@ test_that("two R processes write the same bytes for the same figure", {
   expect_equal(sums[[1]], sums[[2]])
 })
 
-test_that("a dot covers the pixels around its own, later rows are on top, and points outside are left out", {
+test_that("a dot in an image covers the pixels around its own, later rows are on top, and points outside are left out", {
   picture <- dots_picture(c(0.55, 0.55, 0.05), c(0.55, 0.55, 0.95), c("#FF0000", "#0000FF", "#00FF00"), c(10L, 10L), 3)
   expect_equal(dim(picture), c(10L, 10L))
   rows <- matrix(as.integer(picture), 10, byrow = TRUE)

@@ -4,7 +4,7 @@ with_verdict <- function(manifest, verdict, reason) {
   manifest
 }
 
-test_that("levels of trials are text, and trials are in the order of the plan", {
+test_that("read_campaign() returns levels of factors as text, and trials in the order of the plan", {
   campaign <- read_campaign(small_campaign())
   expect_equal(campaign$factors, c("cc", "rwnd", "mtu"))
   expect_equal(nrow(campaign$trials), 6)
@@ -45,7 +45,7 @@ test_that("a result that is no longer in the plan is not read, and nothing is re
   expect_equal(nrow(campaign$left_out), 0)
 })
 
-test_that("a suspect trial is analysed", {
+test_that("a suspect trial is analysed and not left out", {
   folder <- small_campaign()
   path <- file.path(trial_named(folder, "window-cubic"), "manifest.json")
   edit_json(path, \(m) with_verdict(m, "suspect", "clock off by 3 ms"))

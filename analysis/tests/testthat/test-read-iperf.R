@@ -8,7 +8,7 @@ test_that("a number of bytes or a rate below 0, from an overflow of 31 bits, is 
   expect_equal(x$rate_bps, c(8e6, NA))
 })
 
-test_that("each of several tests in a server's file is read by its number", {
+test_that("each of several tests in the output of an iperf3 server is read by its number", {
   path <- fixture("iperf3-server-three.json")
   expect_error(read_iperf3(path), "has 3 tests of iperf3; expected test = 1 to 3", class = "samovar_error_log")
   expect_error(read_iperf3(path, 4), "test = 1 to 3", class = "samovar_error_log")

@@ -152,7 +152,7 @@ test_that("a truncated reply and a reply without a time count as replies", {
   expect_equal(c(nrow(quiet), attr(quiet, "sent")), c(0, 4))
 })
 
-test_that("a reply whose time is only known to be below a limit has an unknown RTT", {
+test_that("a ping reply whose time is only known to be below a limit has an unknown RTT", {
   x <- read_ping(text_file(c(
     "56 bytes from 2001:A:B:C:D:E:F:B : icmp_seq=1 time<1 ms", "64 bytes from router (10.0.0.2): icmp_seq=2 ttl=64 time<1 ms", "64 bytes from 10.0.0.2: icmp_seq=3 ttl=64 time=2 ms",
     "64 bytes from 10.0.0.2: icmp_seq=4 ttl=64 time<1 ms (DUP!)", "From 10.0.0.9 icmp_seq=5 Destination Host Unreachable", "Request timeout for icmp_seq 6"
@@ -183,7 +183,7 @@ test_that("httperf's report is one row", {
   expect_true(is.na(x$request_bytes))
 })
 
-test_that("web10g is read by column names, or by position if there are none", {
+test_that("a log of web10g is read by its column names, or by position if it has no header", {
   sample <- as.character(1:60)
   sample[1:6] <- c("1395884781.250001", "7", "10.0.0.1", "5000", "10.0.0.2", "80")
   unnamed <- read_web10g(text_file(paste(sample, collapse = ",")))

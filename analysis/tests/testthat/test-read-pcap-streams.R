@@ -66,7 +66,7 @@ test_that("a capture that is read in parts does not stay in memory", {
   expect_lt(max(mb), 16)
 })
 
-test_that("only the requested columns are returned", {
+test_that("read_pcap() returns only the requested columns", {
   path <- write_capture(list(ethernet(ipv4(udp(), 17))))
   expect_named(read_pcap(path, c("t_ns", "ttl")), c("t_ns", "ttl"))
   usual <- names(read_pcap(path))

@@ -16,7 +16,7 @@ test_that("a pcapng file gives the table of the pcap file with the same packets"
   }
 })
 
-test_that("each interface has its own time resolution, offset, link type and name", {
+test_that("each interface of a pcapng file has its own time resolution, offset, link type and name", {
   n <- ng()
   minus <- rev(c(rep(as.raw(0xff), 7), as.raw(0xfe))) # -2 s
   x <- read_pcap(write_bytes(c(
@@ -42,7 +42,7 @@ test_that("each interface has its own time resolution, offset, link type and nam
   expect_equal(attr(x, "snaplen_bytes"), 96)
 })
 
-test_that("unknown blocks and options are skipped, and obsolete packet blocks are read", {
+test_that("unknown blocks and options of a pcapng file are skipped, and obsolete packet blocks are read", {
   n <- ng()
   x <- read_pcap(write_bytes(c(
     n$section(), n$block(0x0bad, raw(8)), n$interface(1, 0, n$option(77, raw(5)), n$option(2, charToRaw("x"))),
@@ -67,7 +67,7 @@ test_that("a simple packet block has no time and is cut at the interface's snaps
   expect_equal(attr(x, "untimed_packets"), 1)
 })
 
-test_that("each section numbers its interfaces from 0, in its own byte order", {
+test_that("each section of a pcapng file numbers its interfaces from 0, in its own byte order", {
   a <- ng("little")
   b <- ng("big")
   x <- read_pcap(write_bytes(c(
@@ -79,7 +79,7 @@ test_that("each section numbers its interfaces from 0, in its own byte order", {
   expect_equal(x$seq, c(7, 7))
 })
 
-test_that("packets that the capture missed are reported per interface", {
+test_that("packets that the capturing program dropped are reported per interface", {
   n <- ng()
   x <- read_pcap(write_bytes(c(
     n$section(), n$interface(), n$interface(), n$enhanced(packet, 1),

@@ -3,7 +3,7 @@ new <- siftr_lines("siftr-14.0-cdg-cut.log.gz")
 integrity <- function(x) attr(x, "integrity")
 records <- function(lines) grep("^[io],", lines, value = TRUE)
 
-test_that("a complete log has the independently computed counts, RTTs and window", {
+test_that("a complete log of SIFTR has the independently computed counts, RTTs and window", {
   x <- read_siftr(whole_siftr())
   bulk <- x[flow == "172.16.10.2:46740 > 172.16.11.2:5201"]
   expect_equal(c(nrow(bulk), bulk[, sum(direction == "out")], bulk[, sum(direction == "in")]), c(25469, 16698, 8771))
@@ -14,7 +14,7 @@ test_that("a complete log has the independently computed counts, RTTs and window
   expect_equal(integrity(x)$records, 25509 - 10)
 })
 
-test_that("a record of 1.2.4 is read field by field, with times converted to microseconds", {
+test_that("a record of SIFTR 1.2.4 is read field by field, with times converted to microseconds", {
   x <- read_siftr(text_file(c(old[1], "o,0xbb65b0bf,1795269403.222385,172.16.10.2,56722,172.16.11.2,5201,750064,749368,0,1473408,1500928,6,6,4,1460,5075,1,537920481,362,1860396,1621476,1500880,0,1473368,0,0,0", old[length(old)])))
   expect_equal(attr(x, "epoch_s"), 1795269403)
   expect_equal(x$t_ns, 222385000)
@@ -28,14 +28,14 @@ test_that("a record of 1.2.4 is read field by field, with times converted to mic
   expect_equal(as.character(x$state), "ESTABLISHED")
 })
 
-test_that("a record of 1.3.0 has no hash, and its times already are in microseconds", {
+test_that("a record of SIFTR 1.3.0 has no hash, and its times are in microseconds", {
   x <- read_siftr(text_file(c(new[1], "o,1795267976.270963,172.16.10.2,45737,172.16.11.2,5201,1073725440,14480,2,65535,1500880,6,6,4,1460,74000,1,16778209,422000,33580,0,1500880,0,0,0,866519386,63")))
   expect_equal(c(x$srtt_us, x$rto_us, x$ssthresh_bytes, x$cwnd_bytes, x$flags2, x$flow_id, x$flow_type),
                c(74000, 422000, Inf, 14480, 2, 866519386, 63))
   expect_false("hash" %in% names(x))
 })
 
-test_that("a layout is identified by version and number of fields", {
+test_that("the layout of a SIFTR log is identified by version and number of fields", {
   layout <- \(lines) integrity(read_siftr(text_file(lines)))$layout
   expect_equal(layout(old), "1.2.4-flowid")
   expect_equal(layout(as_layout(old, \(f) f[1:26])), "1.2.4")
@@ -45,7 +45,7 @@ test_that("a layout is identified by version and number of fields", {
   expect_equal(layout(as_layout(new, \(f) c(f, "4294967295", "17", "1448"))), "1.3.0-data")
 })
 
-test_that("the additional fields of a layout are read, and an unsmoothed RTT of -1 is NA", {
+test_that("the additional fields of the layouts 1.2.4-ertt and 1.3.0-data are read, and an unsmoothed RTT of -1 is NA", {
   ertt <- read_siftr(text_file(as_layout(old, \(f) c(f[1:26], if (f[1] == "i") "-1" else "2400"))))
   expect_equal(unique(ertt$ertt_us[ertt$direction == "out"]), 2400 * 1e6 / 32000)
   expect_true(all(is.na(ertt$ertt_us[ertt$direction == "in"])))
@@ -65,13 +65,13 @@ test_that("siftr2's hexadecimal records get their times from the header and thei
   expect_equal(integrity(x)$skipped, 3)
 })
 
-test_that("IPv6 addresses have one form, whatever form the version prints", {
+test_that("IPv6 addresses have one form, whatever form the version of SIFTR prints", {
   swap <- \(f) replace(f, c(4, 6), c("fd00:0:0:0:0:0:0:1", "fd00:0:0:0:0:0:0:2"))
   x <- read_siftr(text_file(as_layout(old[c(1, 3)], swap)))
   expect_match(as.character(x$flow), "[fd00::1]:", fixed = TRUE)
 })
 
-test_that("a window that was never set, for which the log has 1 GB, is NA", {
+test_that("a congestion window that was never set, for which SIFTR logs 1 GB, is NA", {
   x <- read_siftr(text_file(as_layout(new[1:3], \(f) replace(f, 8, "1073725440"))))
   expect_true(all(is.na(x$cwnd_bytes)) && all(is.na(x$swnd_bytes)))
   expect_true(all(x$ssthresh_bytes == Inf))
@@ -82,12 +82,12 @@ test_that("swnd is the smaller of cwnd and the window of the peer", {
   expect_equal(c(x$cwnd_bytes, x$swnd_bytes), c(4194240, 1500928))
 })
 
-test_that("an RTT of zero is NA, because there is no sample yet", {
+test_that("a smoothed RTT of zero in a SIFTR log is NA, because there is no sample yet", {
   x <- read_siftr(text_file(as_layout(new[1:2], \(f) replace(f, 16, "0"))))
   expect_true(is.na(x$srtt_us))
 })
 
-test_that("a log without footer, or with fewer records than the footer counts, is incomplete", {
+test_that("a SIFTR log without a footer, or with fewer records than its footer counts, is incomplete", {
   lines <- c(new[1], records(new))
   expect_false(integrity(read_siftr(text_file(lines)))$whole)
   counts <- \(n) sprintf("disable_time_secs=1\tdisable_time_usecs=2\tnum_inbound_tcp_pkts=%d\tnum_outbound_tcp_pkts=7\ttotal_tcp_pkts=9\ttotal_skipped_tcp_pkts=7\tflow_list=,", n)
@@ -96,7 +96,7 @@ test_that("a log without footer, or with fewer records than the footer counts, i
   expect_true(is.na(integrity(read_siftr(text_file(c(lines, counts(9))), packets_per_line = 10))$whole))
 })
 
-test_that("a footer in another file belongs to the header before it", {
+test_that("if a SIFTR log is split into two files, the footer in the second belongs to the header in the first", {
   head <- text_file(old[1:20])
   rest <- text_file(old[21:length(old)])
   both <- read_siftr(c(head, rest))
@@ -108,7 +108,7 @@ test_that("a footer in another file belongs to the header before it", {
   expect_error(read_siftr(text_file(old[length(old)])), "only a footer of SIFTR", class = "samovar_error_siftr")
 })
 
-test_that("records of 1.3.0 can be read without a header, but the log counts as incomplete", {
+test_that("records of SIFTR 1.3.0 can be read without a header, but the log counts as incomplete", {
   x <- read_siftr(text_file(new[-1]))
   expect_equal(nrow(x), length(records(new)))
   expect_false(integrity(x)$header)
@@ -121,13 +121,13 @@ test_that("two SIFTR sessions in one file are reported separately", {
   expect_equal(nrow(x), sum(integrity(x)$records))
 })
 
-test_that("records of other flows at the beginning of the log are separate flows", {
+test_that("records of other connections at the beginning of a SIFTR log are separate flows", {
   x <- read_siftr(text_file(old))
   expect_equal(as.character(x$flow[1]), "10.0.2.15:22 > 10.0.2.2:40134")
   expect_true("172.16.10.2:56722 > 172.16.11.2:5201" %in% levels(x$flow))
 })
 
-test_that("records out of time order are counted and sorted", {
+test_that("records of SIFTR that are out of time order are counted and sorted", {
   lines <- new[c(1, 3, 2)]
   x <- read_siftr(text_file(lines))
   expect_equal(integrity(x)$backwards, 1)
@@ -135,20 +135,20 @@ test_that("records out of time order are counted and sorted", {
   expect_true(all(x$t_ns >= 0))
 })
 
-test_that("malformed lines are counted, with the number of the first one", {
+test_that("malformed lines of a SIFTR log are counted, and the number of the first one is reported", {
   x <- read_siftr(text_file(c(new[1:3], "i,17952,interleaved", new[4], "", new[5:7])))
   expect_equal(unlist(integrity(x)[, .(malformed, first_malformed_line, records)], use.names = FALSE), c(1, 4, 6 - sum(!grepl("^[io],", new[5:7]))))
   expect_false(integrity(x)$whole)
 })
 
-test_that("a truncated last line is left out", {
+test_that("a truncated last line of a SIFTR log is left out", {
   path <- text_file(c(new[1:3], substr(new[4], 1, nchar(new[4]) - 1)), end = "")
   x <- read_siftr(path)
   expect_equal(nrow(x), 2)
   expect_true(integrity(x)$cut)
 })
 
-test_that("gzip and Windows line endings do not change the result", {
+test_that("compression by gzip and Windows line endings do not change the table that is read from a SIFTR log", {
   x <- read_siftr(text_file(new))
   expect_equal(read_siftr(text_file(new, end = "\r\n", sep = "\r\n")), x, ignore_attr = "path")
   packed <- test_path("data", "siftr-14.0-cdg-cut.log.gz")

@@ -14,7 +14,7 @@ test_that("samples of iproute2 6.1 are read with the timestamps between them", {
   expect_true("127.0.0.1" %in% levels(x$src) && !any(grepl("ffff", levels(x$src))))
 })
 
-test_that("one line per socket (-O), and memory before the other values (-m), do not change the result", {
+test_that("output of ss with one line per socket (-O), or with memory before the other values (-m), is read", {
   one <- read_ss(fixture("ss-6.1-one-line.txt"))
   expect_equal(nrow(one), 2)
   expect_equal(as.character(one$cc), c("bbr", "bbr"))
@@ -24,7 +24,7 @@ test_that("one line per socket (-O), and memory before the other values (-m), do
   expect_equal(as.character(memory$cc), c("bbr", "bbr"))
 })
 
-test_that("rates with prefixes and the retransmissions of older versions are read", {
+test_that("rates with prefixes, and retransmissions as older versions of ss print them, are read", {
   x <- read_ss(text_file(c(
     "State Recv-Q Send-Q    Local Address:Port     Peer Address:Port", "ESTAB 0      0      192.168.178.24:52180      10.20.7.9:5432",
     "\t cubic wscale:7,7 rto:236 rtt:34.812/2.104 ato:40 mss:1348 cwnd:10 ssthresh:7 send 3.1Mbps lastsnd:12 pacing_rate 6.2Mbps retrans:1/61 lost:2 rcv_space:14480 minrtt:33.9",
@@ -37,7 +37,7 @@ test_that("rates with prefixes and the retransmissions of older versions are rea
   expect_equal(as.character(x$cc), c("cubic", "cubic"))
 })
 
-test_that("a time stamp on each line gives the same samples as a line with the time before each sample", {
+test_that("output of ss with a time stamp on each line gives the same samples as with a line of the time before each sample", {
   lines <- readLines(fixture("ss-6.1.txt"))
   times <- grepl("^[0-9.]+$", lines)
   stamped <- paste(lines[times][cumsum(times)], lines)[!times]
@@ -50,7 +50,7 @@ test_that("a time stamp on each line gives the same samples as a line with the t
   expect_equal(nrow(read_ss(text_file(substr(stamped[1:3], 1, c(500, 500, 80)), end = ""))), nrow(read_ss(text_file(stamped[1:3]))) - 1)
 })
 
-test_that("a truncated last sample is left out, unknown lines are counted, and other files are an error", {
+test_that("a truncated last sample of ss is left out, unknown lines are counted, and a file that is not output of ss is an error", {
   lines <- readLines(fixture("ss-6.1.txt"))
   whole <- read_ss(text_file(lines[1:6]))
   expect_equal(nrow(read_ss(text_file(c(lines[1:5], substr(lines[6], 1, 60)), end = ""))), nrow(whole) - 1)

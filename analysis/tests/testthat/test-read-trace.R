@@ -8,14 +8,14 @@ trace_file <- function(lines, end = "\n") {
   path
 }
 
-test_that("nanoseconds since the epoch are read exactly", {
+test_that("times of a trace in nanoseconds since the epoch are read exactly", {
   path <- trace_file(c(header, "1795272676836408367,e,pfifo,10:,1:1,0,0,0,0,0,0", "1795272676836408368,e,pfifo,10:,1:1,0,1,0,0,0,0"))
   queue <- read_queue(path)
   expect_equal(attr(queue, "epoch_s"), 1795272676)
   expect_identical(queue$t_ns, c(836408367, 836408368))
 })
 
-test_that("only the bottleneck's queue is returned, and counters beyond 31 bits stay exact", {
+test_that("read_queue() returns only the bottleneck's queue, and counters beyond 31 bits stay exact", {
   path <- trace_file(c(header, "1795272676000000000,e,tbf,1:,root,9,9,9,9,9,9", "1795272676000000000,e,pfifo,10:,1:1,8,7,5000000000,5,4,3"))
   queue <- read_queue(path)
   expect_equal(queue$backlog_packets, 7)
@@ -51,7 +51,7 @@ test_that("ECN marks of a queue are counted per time window, and a queue without
   expect_null(series(c(header, row(0L, "codel", ""), row(1L, "codel", "")))[["queue-marks"]])
 })
 
-test_that("a truncated last row is dropped", {
+test_that("a truncated last row of a trace is left out", {
   path <- trace_file(c(header, "1795272676000000000,e,pfifo,10:,1:1,8,7,6,5,4,3", "1795272676005000000,e,pfi"), end = "")
   expect_equal(nrow(read_queue(path)), 1)
   # Of 27 drops, only the first digit was written.
@@ -59,7 +59,7 @@ test_that("a truncated last row is dropped", {
   expect_equal(read_queue(path)$drops, 26)
 })
 
-test_that("a missing column and a missing file are errors with the path", {
+test_that("a trace that lacks a required column, and a trace that does not exist, are errors", {
   expect_error(read_queue(trace_file(c("t_ns,handle", "1795272676000000000,10:"))), "no column backlog_bytes", class = "samovar_error_trace")
   expect_error(read_queue("nowhere.csv.gz"), "no such file", class = "samovar_error_trace")
 })

@@ -174,7 +174,7 @@ test_that("a retransmitted segment, and segments whose acknowledgement waited fo
   expect_equal(rtt$bytes, c(100, 100))
 })
 
-test_that("an acknowledgement of half a segment or of a zero window probe gives no sample", {
+test_that("an acknowledgement of half a segment or of a zero window probe gives no RTT sample", {
   steps <- list(
     list(seq = 1, bytes = 100), list(from = "b", seq = 1, ack = 51), list(from = "b", seq = 1, ack = 101, window = 0),
     list(seq = 101, bytes = 1), list(from = "b", seq = 1, ack = 102)
@@ -182,7 +182,7 @@ test_that("an acknowledgement of half a segment or of a zero window probe gives 
   expect_equal(nrow(data_ack_rtt(read_pcap(write_capture(conversation(steps))), flow_a)), 0L)
 })
 
-test_that("wrapping sequence numbers do not change the samples", {
+test_that("wrapping sequence numbers do not change the RTT samples", {
   # Ten segments in flight, the fifth retransmitted, then acknowledgements one by one.
   sent <- lapply(c(0:9, 4), \(k) list(seq = 1 + 500 * k, bytes = 500))
   steps <- c(sent, lapply(0:9, \(k) list(from = "b", seq = 1, ack = 501 + 500 * k)))

@@ -31,7 +31,7 @@ test_that("two values have a median but no interval, no values have neither", {
   expect_equal(median_interval(numeric())$n, 0)
 })
 
-test_that("a replicate counts once, however many flows it has", {
+test_that("a trial counts once in a summary, however many flows it has", {
   metrics <- data.table::data.table(trial = c("a", "a", "b"), part = "p", cc = "cubic", replicate = 1L, flow = c("x", "y", "x"),
                                     metric = "m", unit = "ms", value = c(1, 3, 10))
   found <- summarise_metrics(metrics, "cc")

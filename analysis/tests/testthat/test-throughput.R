@@ -52,7 +52,7 @@ test_that("windows over all packets together do not need the flow column", {
   expect_error(throughput_windows(capture, 0.5, by = "src"), "must be \"flow\" or NULL", class = "samovar_error_argument")
 })
 
-test_that("an invalid width is an error", {
+test_that("an invalid width of windows is an error", {
   capture <- read_pcap(write_capture(list(one_packet(100))))
   for (width in list(0, -1, NA_real_, "1", c(1, 2))) {
     expect_error(throughput_windows(capture, width), "number of seconds above 0", class = "samovar_error_argument")

@@ -48,7 +48,7 @@ test_that("a single flow has no fairness index and no domination share", {
   expect_true(all(is.na(found[c("fairness_jain", "domination_share", "link_utilisation_share")])))
 })
 
-test_that("without flows there are no metrics", {
+test_that("a trial without flows has no metrics over all flows", {
   expect_null(together(NULL, 1e6))
 })
 

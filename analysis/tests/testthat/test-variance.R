@@ -5,14 +5,14 @@ batteries <- data.table::data.table(
             138, 110, 168, 160, 174, 120, 150, 139, 96, 104, 82, 60)
 )
 
-test_that("sums of squares are those of a published example", {
+test_that("sums of squares of an analysis of variance are those of a published example", {
   found <- variance_explained(batteries, c("material", "temperature"))
   expect_equal(found$term, c("material", "temperature", "material:temperature", "residual", "total"))
   expect_equal(round(found$sum_sq, 2), c(10683.72, 39118.72, 9613.78, 18230.75, 77646.97))
   expect_equal(found$df, c(2, 2, 4, 27, 35))
 })
 
-test_that("effect sizes are those computed by hand", {
+test_that("effect sizes of an analysis of variance are those computed by hand", {
   # Cells of two trials: 1 3, 5 7, 2 4, 10 12. Means 2, 6, 3, 11; levels of a 4, 7; of b 2.5, 8.5; of all 5.5.
   values <- data.table::data.table(a = rep(1:2, each = 4), b = rep(rep(1:2, each = 2), 2), block = 1L, value = c(1, 3, 5, 7, 2, 4, 10, 12))
   found <- variance_explained(values, c("a", "b"))

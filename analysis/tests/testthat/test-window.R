@@ -9,7 +9,7 @@ windows_after_handshake <- function(scale_a, scale_b, snaplen = 2000) {
   advertised_window(read_pcap(write_capture(frames, snaplen = snaplen, wire_bytes = lengths(frames))), flow_a)
 }
 
-test_that("windows are scaled if both SYNs have the option, except those of the SYNs; resets are ignored", {
+test_that("receive windows are scaled if both SYNs have the option, except the windows in the SYNs; windows in resets are ignored", {
   window <- windows_after_handshake(option_scale(3), option_scale(9))
   expect_equal(window$window_bytes, c(65000, 500 * 512, 600 * 512))
   expect_equal(window$t_ns, c(2, 4, 6) * 1e6)
@@ -17,14 +17,14 @@ test_that("windows are scaled if both SYNs have the option, except those of the 
   expect_equal(attr(window, "wscale"), 9L)
 })
 
-test_that("windows are not scaled if either end did not offer scaling", {
+test_that("receive windows are not scaled if either end did not offer scaling", {
   for (window in list(windows_after_handshake(raw(), option_scale(9)), windows_after_handshake(option_scale(3), raw()))) {
     expect_equal(window$window_bytes, c(65000, 500, 600))
     expect_equal(attr(window, "wscale"), 0L)
   }
 })
 
-test_that("without the handshake windows are unscaled and the scale is NA", {
+test_that("without the handshake, receive windows are not scaled, and the scale is NA", {
   window <- advertised_window(read_pcap(write_capture(conversation(list(list(from = "b", window = 500))))), flow_a)
   expect_equal(window$window_bytes, 500)
   expect_true(is.na(attr(window, "wscale")))
@@ -43,7 +43,7 @@ test_that("if the capture began after the handshake, the window of a flow is tak
   expect_equal(series_of_rwnd(list(near = late, name = flow, tcp = TRUE, sender = sender))$value, 9)
 })
 
-test_that("the scale is NA if the snapshot length cut a SYN's options, and no window is read if the snapshot length cut the window field", {
+test_that("the window scale is NA if the snapshot length cut a SYN's options, and no window is read if the snapshot length cut the window field", {
   for (snaplen in c(50, 54, 57)) {
     window <- windows_after_handshake(option_scale(3), option_scale(9), snaplen)
     expect_equal(window$window_bytes, c(65000, 500, 600))
@@ -54,7 +54,7 @@ test_that("the scale is NA if the snapshot length cut a SYN's options, and no wi
   expect_true(is.na(attr(none, "max_bytes")))
 })
 
-test_that("the largest and smallest windows are equal to tcptrace's", {
+test_that("the largest and smallest receive windows are equal to tcptrace's", {
   need_tool("tcptrace")
   for (path in unlist(lapply(all_pairs(), `[`, c("sender", "receiver")))) {
     coarse <- microsecond_copy(path)
