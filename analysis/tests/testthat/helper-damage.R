@@ -1,4 +1,4 @@
-# Damage files: bytes changed, removed, duplicated or cut off, as by failing disks and killed programs, or at random.
+# Damage files: change, remove, duplicate or cut off bytes, as failing disks and killed programs do, or at random.
 damaged <- function(bytes) {
   for (k in seq_len(sample(4, 1))) {
     n <- length(bytes)

@@ -197,7 +197,7 @@ test_that("times count from the start of traffic on the clock of the host that r
     one <- measure_trial(folder, manifest)
     c(one[c("metrics", "rtt")], list(series = one$series[flow != ""], others = measure_series(folder, manifest, names, 0.5, 4)))
   }
-  # The same trial, had the controller's clock been 0.7 s behind those of the hosts.
+  # The same trial, as recorded if the controller's clock were 0.7 s behind the clocks of the hosts.
   behind <- manifest
   behind$t_start_s <- manifest$t_start_s - 0.7
   behind$t_end_s <- manifest$t_end_s - 0.7
@@ -240,7 +240,7 @@ test_that("the rates of a single flow that stops sending early are means over it
   expect_lt(found$link_utilisation_share, 0.61)
   expect_equal(range(found$throughput[t_s > 3]$mid), c(0, 0))
   expect_gt(max(found$throughput$t_s), 4.8)
-  # A truncated capture shows nothing of the time after it.
+  # A truncated capture shows no packets after its end.
   cut <- measured(setattr(copy(silent), "truncated", TRUE), manifest$t_start_s + 5.2)
   expect_gt(cut$link_utilisation_share, 0.98)
   expect_lt(max(cut$throughput$t_s), 3)
@@ -272,7 +272,7 @@ test_that("if a host has several captures, a flow is measured in the capture of 
   file.copy(write_capture(list(ethernet(ipv4(udp(), 17))), epoch_s = floor(manifest$t_start_s)), file.path(folder, "trials", id, other))
   elsewhere <- list(path = other, kind = "capture", host = "src", interface = "eth0", logger = "tcpdump")
   expect_identical(metrics(c(list(elsewhere), manifest$files)), metrics(manifest$files))
-  # If the only capture of the sender is elsewhere, the flow has the metrics of the receiver's capture.
+  # If the sender's only capture is of another interface, the flow has the metrics of the receiver's capture.
   is_at_sender <- vapply(manifest$files, \(f) f$kind == "capture" && f$host == "src", TRUE)
   expect_identical(metrics(c(list(elsewhere), manifest$files[!is_at_sender])), metrics(manifest$files[!is_at_sender]))
 })
@@ -346,7 +346,7 @@ test_that("a flow whose generator chooses its own data port is identified by the
   data <- "10.0.0.1:40001 > 10.0.0.2:32768"
   expect_equal(flow_in_capture(nttcp, capture, list(nttcp, iperf3)), data)
   expect_equal(flow_in_capture(iperf3, capture, list(nttcp, iperf3)), "10.0.0.1:40002 > 10.0.0.2:5002")
-  # A command may use the flow's port or others.
+  # A flow of generator command may use its own port or another one.
   expect_equal(flow_in_capture(flow("command", 5001L), capture), "10.0.0.1:40000 > 10.0.0.2:5001")
   command <- flow("command", 5003L)
   expect_equal(flow_in_capture(command, capture, list(command, iperf3)), data)

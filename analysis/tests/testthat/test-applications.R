@@ -118,7 +118,7 @@ test_that("delays do not depend on the clocks of the two hosts", {
   back <- messages(0:2, c(5, 25, 45), c(8, 9, 8))
   near <- message_delays(there, back)
   expect_equal(near, list(there = c(10, 13, 28), back = c(10, 11, 10)))
-  # The host of `there` is five seconds ahead.
+  # Both tables as recorded if the clock of the host that receives `there` were five seconds ahead.
   ahead <- message_delays(data.table::copy(there)[, t_ns := t_ns + 5e9], data.table::copy(back)[, sent_ns := sent_ns + 5e9])
   expect_equal(ahead, near)
 })

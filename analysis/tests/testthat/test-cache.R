@@ -13,8 +13,8 @@ count_measured <- function(code) {
 
 measured_by_analysis <- function(folder, ...) count_measured(quietly(analyse_campaign(folder, cores = 1L, ...)))
 
-# A campaign whose files are old enough for their states to be stored in the index. All copies are made at the same time:
-# the later ones are old enough when a test needs them.
+# A campaign whose files are old enough for the index to store their sizes and times. All copies are made at the beginning, so that
+# later tests find theirs old enough.
 unused <- new.env()
 unused$campaigns <- replicate(11, small_campaign())
 settled_campaign <- function() {
@@ -231,7 +231,7 @@ test_that("after all trials were measured in separate parts, the analysis measur
   measured <- count_measured({
     listed <- jsonlite::fromJSON(capture.output(list_unmeasured(folder)))
     for (id in listed$trials) {
-      # As if no other part had written its index yet.
+      # Other parts have not written their index yet: hide the index files.
       others <- list.files(cache_folder(folder), "^index", full.names = TRUE)
       hidden <- file.path(tempdir(), basename(others))
       file.rename(others, hidden)

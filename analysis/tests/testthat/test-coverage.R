@@ -3,7 +3,7 @@ tolerance <- 0.015 # three standard errors of 8000 repetitions at a confidence o
 sizes <- c(3L, 5L, 10L, 30L)
 shapes <- list(normal = stats::rnorm, lognormal = stats::rlnorm)
 
-# Expect that the share of intervals that contain the true value is the stated confidence. `simulate` gets a number of repetitions and of replicates and
+# Expect that the share of intervals that contain the true value is the stated confidence. `simulate` gets the number of repetitions, the number of replicates and
 # a function that draws random values, and returns a table of intervals and true values.
 expect_coverage <- function(repetitions, simulate) {
   set.seed(20261123)

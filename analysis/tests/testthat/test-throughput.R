@@ -270,7 +270,7 @@ test_that("rates over time end when the last flow stops sending, so that a tail 
     expect_gt(max(samples(name, flow, to_s = 4.5)$series$t_s), 4.4)
     expect_gt(max(samples(name, flow[names(flow) != "duration_s"])$series$t_s), 4.4)
   }
-  # Counts have no such end: retransmissions after the traffic are counted as well.
+  # Counts per window also include retransmissions after the flow's duration.
   counted <- series_frame(traces, list(resolved = list(hosts = list(b = list()), flows = list(flow)), t_start_s = start_s, t_end_s = start_s + 5), -Inf, Inf)
   expect_gt(counted$to_s, 4.5)
 })

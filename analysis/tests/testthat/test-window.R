@@ -54,7 +54,7 @@ test_that("the window scale is NA if the snapshot length cut a SYN's options, an
   expect_true(is.na(attr(none, "max_bytes")))
 })
 
-test_that("the largest and smallest receive windows are equal to tcptrace's", {
+test_that("the largest receive window of each flow is equal to tcptrace's", {
   need_tool("tcptrace")
   for (path in unlist(lapply(all_pairs(), `[`, c("sender", "receiver")))) {
     coarse <- microsecond_copy(path)
@@ -62,7 +62,7 @@ test_that("the largest and smallest receive windows are equal to tcptrace's", {
     theirs <- tcptrace_table(coarse)
     for (i in seq_len(nrow(theirs))) {
       window <- advertised_window(capture, reverse_flow(theirs$flow[i]))
-      # tcptrace drops the SYN's window after the first scaled one.
+      # tcptrace's largest window does not include the window of the SYN.
       scaled <- window[t_ns > min(capture[flow == theirs$flow[i], t_ns])]
       expect_equal(max(scaled$window_bytes), as.double(theirs$max_win_adv[i]), info = theirs$flow[i])
     }
