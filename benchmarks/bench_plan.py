@@ -201,7 +201,7 @@ def lines_of(shape: str) -> list[str]:
 
 
 def timed(found: Mapping[str, float]) -> str:
-    """Return the table cells with the times and the memory."""
+    """Return the table cells with the wall time, the CPU time and the peak memory of a case."""
     return f"{found['wall_s']:.2f} | {found['cpu_s']:.2f} | {found['peak_mb']:.0f}"
 
 

@@ -40,7 +40,7 @@ def experiment_of(text: str) -> Experiment:
 
 
 def planned(text: str, testbed: Testbed = LAB, catalogue: Catalogue = CATALOGUE) -> Plan:
-    """Plan the text of an experiment."""
+    """Plan the experiment that this YAML text defines."""
     return make_plan(resolve_experiment(experiment_of(text), testbed), catalogue)
 
 

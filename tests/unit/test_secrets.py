@@ -43,7 +43,7 @@ def test_a_file_with_a_secret_in_it_is_refused_with_its_place(text: str, what: s
 @pytest.mark.parametrize(
     "file", sorted(Path(__file__).parents[2].glob("*/*.yaml")), ids=lambda file: file.name
 )
-def test_no_yaml_file_of_this_project_is_taken_for_one_with_a_secret(file: Path) -> None:
+def test_no_yaml_file_of_this_project_is_refused_because_of_a_secret(file: Path) -> None:
     assert list(find_secrets(file.read_text())) == []
 
 
@@ -58,7 +58,7 @@ def test_no_yaml_file_of_this_project_is_taken_for_one_with_a_secret(file: Path)
         "address: 'fe80::1'",
     ],
 )
-def test_text_that_only_names_a_secret_is_accepted(text: str) -> None:
+def test_text_that_mentions_secrets_but_contains_none_is_accepted(text: str) -> None:
     assert list(find_secrets(text)) == []
 
 

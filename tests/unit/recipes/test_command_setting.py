@@ -49,7 +49,7 @@ def test_a_failed_undo_is_reported_as_a_difference_of_the_state(tmp_path: Path) 
 
 
 def test_an_undo_that_is_repeated_or_comes_before_its_command_may_fail(tmp_path: Path) -> None:
-    # Both happen after a failed trial, and after a host that lost its controller has restored itself.
+    # A failed trial, or a host that restored itself because it lost its controller, can cause either.
     values = {"run": "mkdir f", "undo": "rmdir f"}
     for block in ("restore", "set", "restore", "restore"):
         assert run(block, tmp_path, **values).stdout == ""

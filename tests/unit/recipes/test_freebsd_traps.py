@@ -81,9 +81,8 @@ kenv() { case $1 in -q) accepts=0 ;; *) accepts=${1#*=} ;; esac; }
 @pytest.mark.parametrize("name", ["bottleneck", "shaper"])
 def test_ipfw_is_loaded_before_its_state_is_read(name: str) -> None:
     assert setting(name, "read").splitlines()[0] == "firewall"
-    assert (
-        recorded_output("13.2", "kldload dummynet; echo rc=$?; kldstat") == ""
-    )  # the host never answered again
+    # After this command the host never answered again.
+    assert recorded_output("13.2", "kldload dummynet; echo rc=$?; kldstat") == ""
 
 
 @pytest.mark.parametrize("allowed", [True, False])
@@ -251,12 +250,13 @@ def test_the_queue_sampler_reads_the_output_of_ipfw_while_traffic_flows(release:
     rows = sampled(numbered(shown, 1, 20999), rules, tmp_path)
     row = dict(zip(rows[0].split(","), rows[1].split(","), strict=True))
     assert (row["drops"], row["backlog_packets"]) == {"13.2": ("60", "0"), "14.0": ("0", "0")}[release]
-    assert (row["sent_packets"], row["sent_bytes"]) == ("8", "800")  # departures, not arrivals
+    # Packets that left the queue are counted, not packets that arrived.
+    assert (row["sent_packets"], row["sent_bytes"]) == ("8", "800")
     assert (row["t_ns"], row["interface"], row["handle"]) == ("1795271645123456789", "em2", "20999:")
     assert [sample.sent_bytes for sample in read_queue_samples(rows[:2], "em2")] == [800]
 
 
-def test_the_queue_of_a_trial_on_15_is_sampled_and_read_back(tmp_path: Path) -> None:
+def test_the_queue_of_a_trial_on_freebsd_15_is_sampled_and_read_back(tmp_path: Path) -> None:
     pipes, rules = recorded_output("15.0", "ipfw pipe show"), recorded_output("15.0", "ipfw -a list")
     rows = sampled(pipes, rules, tmp_path)
     row = dict(zip(rows[0].split(","), rows[1].split(","), strict=True))
@@ -327,9 +327,8 @@ def test_counters_of_the_queue_are_those_of_rules_and_counters_of_delay_stages_t
 
 
 def test_idle_queues_keep_their_counters_while_the_bottleneck_is_set() -> None:
-    assert "Drp" not in recorded_output(
-        "13.2", "sleep 2; ipfw pipe show"
-    )  # with expire=1, the counters are gone
+    # With expire=1, the kernel has deleted the counters.
+    assert "Drp" not in recorded_output("13.2", "sleep 2; ipfw pipe show")
     assert "turn net.inet.ip.dummynet.expire 0 " in setting("bottleneck", "set")
     assert "net.inet.ip.dummynet.expire=0" in setting("bottleneck", "wanted").splitlines()
 
@@ -427,7 +426,7 @@ def test_the_speed_of_a_link_is_read_without_other_media_options(agreed: str) ->
         ("100baseTX <full-duplex>", "media 100baseTX mediaopt full-duplex"),
     ],
 )
-def test_half_duplex_is_restored(before: str, order: str) -> None:
+def test_half_duplex_of_a_network_card_is_restored(before: str, order: str) -> None:
     # Cards list half duplex as a speed without an option; ifconfig(8) keeps earlier options (setmedia() of its
     # ifmedia.c), so that setting only a speed would keep full duplex.
     listed = recorded_output("14.0", "ifconfig -m em1")
@@ -476,14 +475,14 @@ def test_lro_requested_on_a_router_sets_the_flag_although_the_kernel_merges_no_f
     router["sysctl -n net.inet.ip.forwarding"] = "1"
     was = offload_state(router)
     changes = [line for line in setting("offloads", "set", was=was, lro=1).splitlines() if " lro" in line]
-    assert changes == ['set -- "$@" lro']  # for em2
+    assert changes == ['set -- "$@" lro']  # a change of em2 alone: em1 has LRO already
     wanted = [line for line in setting("offloads", "wanted", lro=1).splitlines() if line.strip()]
     assert unmet(wanted, was) != ()
     assert unmet(wanted, offload_state({**router, "ifconfig em2": lro})) == ()
     assert setting("offloads", "restore", was=was, lro=1).count('set -- "$@" -lro') == 1
 
 
-def test_packets_are_merged_on_hosts_that_end_connections_and_by_cards_that_merge_themselves() -> None:
+def test_packets_are_merged_if_the_host_does_not_forward_them_or_the_card_merges_by_itself() -> None:
     lro = recorded_output("14.0", "ifconfig em1", 0)
     six = lro.replace("\tnd6 ", "\tinet6 2001:db8::2 prefixlen 64\n\tnd6 ")
     link = lro.replace("\tnd6 ", "\tinet6 fe80::1%em1 prefixlen 64\n\tnd6 ")
@@ -563,7 +562,7 @@ def test_the_mtu_is_read_by_netstat() -> None:
     assert done.stdout == "1500\n"
 
 
-def test_the_clock_is_read_from_a_file_because_date_has_no_fractions(tmp_path: Path) -> None:
+def test_the_clock_is_read_from_a_file_because_date_prints_no_fractions_of_a_second(tmp_path: Path) -> None:
     assert ".N" in recorded_output("13.2", "date; date -u +%s; date +%s.%N; date -u '+%Y-%m-%dT%H:%M:%SZ'")
     script = CATALOGUE.recipe("step", "clock", FREEBSD).render("script", {})
     (tmp_path / "script").write_text(f"stat() {{ echo 1795271645.123456789; }}\n{script}now_ns\n")
@@ -770,7 +769,7 @@ def test_siftr_writes_header_and_footer_to_one_file_and_is_restored(release: str
     assert (tmp_path / "src-siftr.csv").read_text() == "enable_time_secs=1\ndisable_time_secs=2\n"
     assert {path.name: path.read_text() for path in (tmp_path / "oids").iterdir()} == before
     assert ("genhashes" in before) is (release == "13.2")
-    # One program does both: a slow host needs a second to start a program, and timeout(1) leaves ten seconds for all.
+    # One call of sysctl disables SIFTR and restores its log file, because a slow host needs a second to start a program.
     last = (tmp_path / "assignments").read_text().splitlines()[-1].split()
     assert (last[0], last[-1]) == ("net.inet.siftr.enabled=0", "net.inet.siftr.logfile=/var/log/siftr.log")
 
@@ -883,7 +882,7 @@ def test_a_logger_that_needs_seconds_to_end_is_not_killed(tmp_path: Path) -> Non
 
 
 def test_a_program_that_survives_timeout_is_killed(tmp_path: Path) -> None:
-    # After a second SIGTERM, timeout(1) of FreeBSD no longer sends SIGKILL, and it does not lead a process group.
+    # FreeBSD's timeout(1) does not lead a process group, and no longer sends SIGKILL after a second SIGTERM.
     script = (
         prelude().replace("/tmp/samovar-test/x", str(tmp_path / "samovar" / "x"))
         + '\ntimeout() { shift 2; exec timeout --foreground "$@"; }\n'
@@ -1076,7 +1075,7 @@ def test_cpu_shares_are_computed_over_the_time_since_the_previous_sample(tmp_pat
     first, second = (dict(zip(rows[0].split(","), row.split(","), strict=True)) for row in rows[1:3])
     assert (first["cpu"], first["busy_share"]) == ("0", "")
     assert (second["busy_share"], second["softirq_share"]) == ("0.2500", "0.2500")
-    assert (second["irq_s"], second["idle_s"]) == ("0.25", "0.76")  # there are 127 ticks per second
+    assert (second["irq_s"], second["idle_s"]) == ("0.25", "0.76")  # the clock ticks 127 times per second
 
 
 def test_beacons_are_parsed_from_tcpdump_s_output_for_echo_requests(tmp_path: Path) -> None:

@@ -118,7 +118,7 @@ def test_scp_uses_its_old_protocol_on_request() -> None:
 
 
 @pytest.mark.parametrize(("generator", "ports"), [("iperf3", (5001, 5002)), ("nttcp", ()), ("command", ())])
-def test_a_logger_records_all_ports_if_a_generator_chooses_its_own(
+def test_a_logger_records_all_ports_if_a_generator_chooses_its_own_ports(
     generator: str, ports: tuple[int, ...]
 ) -> None:
     flows = (flow(), flow("late", generator, 2.5).model_copy(update={"port": 5002}))
@@ -226,7 +226,7 @@ def test_a_client_may_end_after_the_required_share_of_its_duration(host: Callabl
     assert _printed_lines(at.traffic(duration=0.01)) == ["idle"]
 
 
-def test_a_flow_ends_with_the_flow_that_it_names(host: Callable[..., Host]) -> None:
+def test_a_flow_with_until_ends_with_the_flow_that_until_names(host: Callable[..., Host]) -> None:
     at = host(_command("a", "sleep 60", size_bytes=None, until="b"), _command("b", "sleep 0.2"))
     assert _printed_lines(at.traffic()) == ["idle"]
     status = at.stop()
@@ -234,7 +234,9 @@ def test_a_flow_ends_with_the_flow_that_it_names(host: Callable[..., Host]) -> N
     assert "exit b-client 0" in status
 
 
-def test_a_flow_ends_with_the_last_flow_of_the_group_that_it_names(host: Callable[..., Host]) -> None:
+def test_a_flow_with_until_ends_with_the_last_flow_of_the_group_that_until_names(
+    host: Callable[..., Host],
+) -> None:
     group = [_command(f"b-{n}", f"sleep 0.{n}", group="b") for n in (1, 3)]
     at = host(_command("a", "sleep 60", size_bytes=None, until="b"), *group)
     assert _printed_lines(at.traffic()) == ["idle"]
@@ -260,14 +262,16 @@ def test_the_end_of_the_flow_that_stop_names_ends_the_trial(host: Callable[..., 
     assert "finished a-client" in at.stop()
 
 
-def test_an_order_between_two_scripts_is_executed_by_the_next_script(host: Callable[..., Host]) -> None:
+def test_an_order_of_the_controller_between_two_scripts_is_executed_by_the_next_script(
+    host: Callable[..., Host],
+) -> None:
     at = host(*_commands(a="sleep 60"))
     at.order("stop")
     assert _printed_lines(at.traffic()) == ["idle"]
     assert "exit a-client unstarted" in at.stop()
 
 
-def test_an_order_ends_a_flow_while_the_traffic_runs(host: Callable[..., Host]) -> None:
+def test_an_order_of_the_controller_ends_a_flow_while_the_traffic_runs(host: Callable[..., Host]) -> None:
     at = host(*_commands(a="touch begun; exec sleep 60", b="exec sleep 61"))
     process = at.traffic()
     while not (at.folder / "begun").exists():
@@ -335,7 +339,7 @@ def test_a_client_does_not_start_before_its_start_time(host: Callable[..., Host]
     assert len(began) == 1
 
 
-def test_stop_rules_name_clients() -> None:
+def test_a_stop_rule_has_the_clients_whose_end_it_awaits_and_the_clients_that_it_ends() -> None:
     flows = (
         flow("a"),
         flow("b-1").model_copy(update={"group": "b"}),

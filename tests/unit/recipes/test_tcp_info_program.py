@@ -31,7 +31,7 @@ def test_ipv6_connections_are_sampled_at_both_ends(tmp_path: Path) -> None:
 
 
 def sample(folder: Path, *addresses: str) -> list[dict[str, str]]:
-    """Return the rows that the program prints about connections of these addresses until it is ready."""
+    """Run the program until it reports that it is ready; return its rows about connections of these addresses."""
     names = ("ready.py", "sampling.py", "tcp_info.py")
     program = "".join((PROGRAMS / name).read_text() for name in names)
     ready = folder / "ready"

@@ -210,7 +210,7 @@ def test_numbers_are_encoded_with_an_error_of_at_most_a_16_millionth_of_their_ra
         assert max(abs(a - b) for a, b in zip(found, values, strict=True)) <= span / 16e6 + 1e9 * 2**-52
 
 
-def test_bars_have_levels_on_their_axis_even_if_these_are_numbers(tmp_path: Path) -> None:
+def test_a_figure_of_bars_has_levels_on_its_axis_even_if_the_levels_are_numbers(tmp_path: Path) -> None:
     (tmp_path / "data.csv").write_text(
         "curve,level,median,lo,hi\ncubic,1500,3,2,4\ncubic,600,1,NA,NA\ncdg,600,2,1,3\n"
     )
@@ -221,7 +221,9 @@ def test_bars_have_levels_on_their_axis_even_if_these_are_numbers(tmp_path: Path
     assert [decoded(curve["x"]) for curve in chart["panels"][0]["curves"]] == [[0, 1], [1]]
 
 
-def test_tiles_have_texts_intervals_and_shares_of_the_range_of_all_values(tmp_path: Path) -> None:
+def test_tiles_of_a_heat_map_have_texts_intervals_and_shares_of_the_range_of_all_values(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "data.csv").write_text(
         "mtu,row,column,median,lo,hi\n600,cubic,50KB,10,9.126,11\n600,cdg,50KB,NA,NA,NA\n1500,cubic,200KB,1230,NA,NA\n"
     )
@@ -242,7 +244,7 @@ def test_tiles_have_texts_intervals_and_shares_of_the_range_of_all_values(tmp_pa
     assert read_curves(figure, tmp_path, TRIALS) is None
 
 
-def test_segments_have_a_panel_per_trial_and_a_curve_per_kind(tmp_path: Path) -> None:
+def test_a_figure_of_segments_has_a_panel_per_trial_and_a_curve_per_kind_of_segment(tmp_path: Path) -> None:
     (tmp_path / "data.csv").write_text(
         "trial,flow,event,t_s,low_kb,high_kb\na-r1,bulk,segment,0,0,1.5\na-r1,bulk,ACK,1,1.5,1.5\nb-r1,bulk,segment,0,0,1.5\n"
     )

@@ -116,7 +116,7 @@ def test_the_page_opens_and_draws_every_figure(browser: Browser) -> None:
     assert browser.run("document.querySelectorAll('canvas').length") == 3
 
 
-def test_dragging_zooms_and_escape_shows_everything_again(browser: Browser) -> None:
+def test_dragging_in_a_figure_zooms_and_the_escape_key_shows_the_whole_figure_again(browser: Browser) -> None:
     see_figure(browser)
     drag(browser, 0.25, 0.5)
     assert value_at(browser, 0.0) == pytest.approx(25, abs=0.5)
@@ -149,7 +149,7 @@ def test_the_legend_shows_the_values_of_all_panels_at_one_time(browser: Browser)
     assert found == pytest.approx(expected, abs=0.2)
 
 
-def test_a_curve_is_hidden_in_every_panel(browser: Browser) -> None:
+def test_a_click_in_the_legend_hides_a_curve_in_every_panel(browser: Browser) -> None:
     see_figure(browser)
     browser.run(f"{LEGEND}[0].click()")
     browser.settle()
@@ -198,7 +198,7 @@ def test_the_page_of_a_study_opens_the_trial_of_a_point_in_its_campaign(
     assert tab.problems == []
 
 
-def test_a_point_of_a_median_lists_its_trials(browser: Browser) -> None:
+def test_the_enter_key_on_a_median_lists_the_trials_of_the_median(browser: Browser) -> None:
     see_figure(browser)
     browser.run("document.querySelector('#figure-throughput-by-rwnd .plot').focus()")
     browser.press("ArrowLeft")
@@ -213,7 +213,7 @@ def test_a_point_of_a_median_lists_its_trials(browser: Browser) -> None:
     )
 
 
-def test_a_trial_opens_and_closes_by_keyboard_with_a_visible_focus(browser: Browser) -> None:
+def test_the_details_of_a_trial_open_and_close_by_keyboard_with_a_visible_focus(browser: Browser) -> None:
     browser.run("document.querySelector('form input').focus()")
     for _ in range(10):
         browser.press("Tab")
@@ -445,7 +445,7 @@ def test_a_box_has_the_quartiles_and_whiskers_of_r_and_opens_the_trial_of_a_samp
     )
 
 
-def test_a_tile_opens_the_trials_of_its_row_and_column(other_kinds: Browser) -> None:
+def test_a_click_on_a_tile_of_a_heat_map_opens_the_trials_of_its_row_and_column(other_kinds: Browser) -> None:
     show(other_kinds, "tiles")
     assert other_kinds.run(
         "[...document.querySelectorAll('#figure-tiles td')].map(one => one.textContent)"

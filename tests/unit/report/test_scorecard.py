@@ -72,7 +72,7 @@ def test_an_expectation_selects_rows_by_part_metric_and_levels() -> None:
     assert judge(expect(part="buffer", below="20"), rows).verdict == NO_DATA
 
 
-def test_the_scorecard_has_one_level_of_where_as_text_and_several_levels_as_a_list() -> None:
+def test_the_scorecard_has_one_level_of_the_key_where_as_text_and_several_levels_as_a_list() -> None:
     result = judge(expect(where={"cc": "cdg", "rwnd": ["50KB", "1MB"]}, below="20"), [row(8.0)])
     assert result.where == {"cc": "cdg", "rwnd": ("50KB", "1MB")}
 

@@ -80,7 +80,7 @@ def test_the_page_has_every_word_of_the_pdf_and_links_to_the_trials_of_the_campa
     study_folder: Path,
 ) -> None:
     page = study_folder / "report.html"
-    in_drawing = {"direction", "left", "linux", "right"}  # words in the drawing of the path
+    in_drawing = {"direction", "left", "linux", "right"}  # words of the drawing of the path in the PDF
     assert words_only_in_pdf(study_folder / "tplink.pdf", page) <= in_drawing | {"contents"}
     text = Text(page.read_text())
     files = [one for one in text.links if not one.startswith(("data:", "#"))]
@@ -154,7 +154,7 @@ def test_a_section_about_a_part_shows_only_the_lines_figures_and_tables_of_this_
     one = replace(one, document=compose(one.campaign, one.results))
     for kind, entries in (("figure", one.campaign.plan.figures), ("table", one.campaign.plan.tables)):
         for output, name in zip(one.document[f"{kind}s"], output_names(entries, kind), strict=True):
-            output["name"] = name  # as the analysis names it
+            output["name"] = name  # the name that the analysis gives the output
     rest, windows = compose_study(parsed, [(section, one) for section in parsed.sections], [one])["sections"]
     for shown, parts in ((windows, {"window"}), (rest, {"buffer", ""})):
         assert {line["part"] for line in shown["lines"]} <= parts

@@ -487,7 +487,7 @@ def test_names_of_recipes_are_completed_with_their_summaries() -> None:
         assert all(value["enumDescriptions"])
 
 
-def test_parameters_are_accepted_beside_their_own_generator_only() -> None:
+def test_a_parameter_of_a_generator_is_accepted_only_in_a_flow_with_this_generator() -> None:
     flow = {"flow": "a", "from": "sender", "to": "receiver"}
     base = {"experiment": "x", "testbed": "lab", "duration": "5s"}
     for generator, key, valid in (
@@ -514,7 +514,7 @@ def test_figures_and_tables_are_completed_with_their_titles_and_options() -> Non
     assert not validator("experiment").is_valid({**experiment, "figures": ["rtt-cfd"]})
 
 
-def test_a_number_in_place_of_a_quantity_has_the_same_message_as_a_wrong_text() -> None:
+def test_a_number_in_place_of_a_quantity_causes_the_same_message_as_an_invalid_text() -> None:
     """A language server shows `errorMessage` in place of `Incorrect type` only if `type` is a list."""
     for name in (
         "rate-or-formula",

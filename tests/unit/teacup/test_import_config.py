@@ -236,7 +236,9 @@ def test_rates_and_queues_have_the_units_and_defaults_of_tc_and_ipfw(
     assert (down.aqm, down.rate_bps, down.buffer_packets, down.buffer_bytes) == queue
 
 
-def test_a_class_has_the_delay_of_the_queue_in_a_direction_without_an_entry_of_its_own(project: Path) -> None:
+def test_in_a_direction_without_an_entry_for_a_class_the_class_has_the_delay_of_the_queue(
+    project: Path,
+) -> None:
     ends = "source='172.16.10.2', dest='172.16.11.0/24'"
     own = f"('3', \"{ends}, delay=2*V_delay, attach_to_queue='1'\")"
     assert import_text(project, small(queues=f"{QUEUE}, {BACK}, {own}")) == 0
@@ -361,7 +363,9 @@ def test_a_level_without_parameters_of_a_queue_discipline_has_their_defaults(pro
     ]
 
 
-def test_a_level_that_sets_nothing_is_left_out(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_level_of_teacup_that_sets_no_value_is_left_out(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     traffic = IPERF.replace("port=5000", "port=5000, buf_size=V_buffer")
     parameters = "'x': (['V_buffer'], ['buf'], ['', '64k', '1m'], {})"
     assert import_text(project, small(traffic=traffic, parameters=parameters, varied="'x'")) == 0
@@ -421,7 +425,7 @@ def test_a_setting_that_cannot_be_translated_is_reported_with_the_reason(
     assert "hunter22" not in printed
 
 
-def test_files_that_a_configuration_executes_are_read_only_from_its_folder(
+def test_files_included_by_execfile_are_read_only_from_the_folder_of_the_configuration(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (project / "queues.py").write_text(f"TPCONF_router_queues = [{QUEUE}]\n")
@@ -450,7 +454,7 @@ def test_comprehensions_are_evaluated_as_in_the_examples_of_teacup(
     assert [path and path.down.buffer_packets for path in paths] == [200, 400]
 
 
-def test_texts_are_formatted_as_in_python_2(project: Path) -> None:
+def test_texts_of_a_configuration_are_formatted_as_in_python_2(project: Path) -> None:
     more = (
         "command = 'tc qdisc add dev %s root netem delay %dms' % ('eth3', 10)\n"
         "TPCONF_host_init_custom_cmds = {'a': [command, 'echo %s' % command]}\n"

@@ -138,7 +138,7 @@ def test_a_factor_named_like_a_column_of_tables_gets_another_name(project: Path)
     }
 
 
-def test_files_belong_to_the_trial_whose_whole_test_id_they_have(project: Path) -> None:
+def test_a_file_belongs_to_the_trial_whose_complete_test_id_is_in_its_name(project: Path) -> None:
     old = make_results(project / "old", levels=("tcp_newreno",), runs=11)
     names = [len(trial.hosts["src"]) for trial in find_trials(old)]
     assert len(names) == 11
