@@ -48,7 +48,7 @@ def spend(*command: str) -> float:
     return time.perf_counter() - began_s
 
 
-def completed(folder: Path) -> list[tuple[float, float, float]]:
+def times_of_completed_jobs(folder: Path) -> list[tuple[float, float, float]]:
     """Return when each completed job was submitted, started and ended, in whole seconds since 1970."""
     text = (folder / "completed").read_text() if (folder / "completed").exists() else ""
     times = re.compile(r"StartTime=(\S+) EndTime=(\S+).* SubmitTime=(\S+)")
@@ -60,11 +60,11 @@ def completed(folder: Path) -> list[tuple[float, float, float]]:
 def time_sleeping_jobs(cluster: slurm.Cluster, nodes: int) -> str:
     """Run jobs that sleep for a known time, and return a row of the table of overheads."""
     results = cluster.folder / "results"
-    number, before = nodes * JOBS_PER_NODE, len(completed(cluster.folder))
+    number, before = nodes * JOBS_PER_NODE, len(times_of_completed_jobs(cluster.folder))
     commands = json.dumps([f"sleep {SLEEP_S}"] * number)
     wall_s = spend(*cluster.inside, sys.executable, "-c", RUN, commands, str(results))
     ended_s = time.time()
-    jobs = completed(cluster.folder)[before:]
+    jobs = times_of_completed_jobs(cluster.folder)[before:]
     waited = [started - submitted for submitted, started, _ in sorted(jobs)[:nodes]]
     around = [ended - started - SLEEP_S for _, started, ended in jobs]
     detected_s = ended_s - max(ended for _, _, ended in jobs)

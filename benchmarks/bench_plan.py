@@ -124,12 +124,12 @@ def plan_with_samovar(sizes: tuple[int, ...], replicates: int) -> Mapping[str, f
     testbed = load_testbed(ROOT / "hosts" / ("example-freebsd.yaml" if study else "lab.yaml"))
     catalogue = Catalogue(ROOT / "templates")
     resolved = resolve_experiment(experiment, testbed)
-    plan, planned = clocked(lambda: make_plan(resolved, catalogue))
+    plan, planned = measure_call(lambda: make_plan(resolved, catalogue))
     peak_mb = peak()
-    data, written = clocked(plan.to_json)
+    data, written = measure_call(plan.to_json)
     count = len(plan.trials)
     del plan
-    read, took = clocked(lambda: Plan.from_json(data))
+    read, took = measure_call(lambda: Plan.from_json(data))
     if len(read.trials) != count or len(set(read.ids)) != count:
         raise SystemExit("the plan was not read back as it was written")
     return {
@@ -160,11 +160,11 @@ def enumerate_trials(sizes: tuple[int, ...], replicates: int) -> Mapping[str, fl
             trials += rows
         return trials
 
-    trials, took = clocked(make)
+    trials, took = measure_call(make)
     return {**took, "trials": len(trials), "peak_mb": peak()}
 
 
-def clocked(work: Callable[[], T]) -> tuple[T, dict[str, float]]:
+def measure_call(work: Callable[[], T]) -> tuple[T, dict[str, float]]:
     """Call a function; return its result, and its wall and CPU time in seconds."""
     wall_s, cpu_s = time.perf_counter(), time.process_time()
     found = work()
@@ -195,12 +195,12 @@ def lines_of(shape: str) -> list[str]:
     ratio = own["cpu_s"] / other["cpu_s"]
     files = f"{own['write_s']:.2f} | {own['read_s']:.2f} | {own['file_mb']:.0f} | {own['peak_all_mb']:.0f}"
     return [
-        f"| {shape} | samovar | {timed(own)} | {ratio:.2f} | {files} |",
-        f"| {shape} | naive | {timed(other)} | 1 | | | | |",
+        f"| {shape} | samovar | {time_and_memory_cells(own)} | {ratio:.2f} | {files} |",
+        f"| {shape} | naive | {time_and_memory_cells(other)} | 1 | | | | |",
     ]
 
 
-def timed(found: Mapping[str, float]) -> str:
+def time_and_memory_cells(found: Mapping[str, float]) -> str:
     """Return the table cells with the wall time, the CPU time and the peak memory of a case."""
     return f"{found['wall_s']:.2f} | {found['cpu_s']:.2f} | {found['peak_mb']:.0f}"
 

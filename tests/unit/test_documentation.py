@@ -37,7 +37,7 @@ def blocks(start: str) -> list[tuple[Path, str]]:
     return [(page, text) for page, text in texts if text.startswith(start)]
 
 
-def named(entries: list[tuple[Path, str]]) -> list[object]:
+def as_parameters(entries: list[tuple[Path, str]]) -> list[object]:
     """Return the texts as test parameters whose ids name their pages."""
     assert entries
     return [pytest.param(text, id=f"{page.stem}-{index}") for index, (page, text) in enumerate(entries)]
@@ -50,7 +50,7 @@ def explained_metrics() -> set[str]:
     return {name for found in names for name in re.findall(r"`([^`]+)`", found)}
 
 
-@pytest.mark.parametrize("text", named(blocks("experiment:")))
+@pytest.mark.parametrize("text", as_parameters(blocks("experiment:")))
 def test_an_experiment_in_the_documentation_can_be_planned(text: str, tmp_path: Path) -> None:
     (tmp_path / "experiments").mkdir()
     path = tmp_path / "experiments" / f"{text.split()[1]}.yaml"
@@ -143,7 +143,7 @@ STUDIES = "# experiments/studies/"
 
 
 @pytest.mark.parametrize(
-    "text", named([one for one in blocks("# experiments/") if not one[1].startswith(STUDIES)])
+    "text", as_parameters([one for one in blocks("# experiments/") if not one[1].startswith(STUDIES)])
 )
 def test_an_experiment_in_the_documentation_may_extend_a_shipped_one(text: str, tmp_path: Path) -> None:
     shutil.copytree(ROOT / "experiments", tmp_path / "experiments")
@@ -182,21 +182,21 @@ def test_the_profile_of_a_command_in_the_documentation_exists(experiment: str, p
     assert load_experiment(path, CATALOGUE, None, LoadOptions(profile)).experiment.name == experiment
 
 
-@pytest.mark.parametrize("text", named(blocks(STUDIES)))
+@pytest.mark.parametrize("text", as_parameters(blocks(STUDIES)))
 def test_a_study_in_the_documentation_consists_of_shipped_experiments(text: str, tmp_path: Path) -> None:
     path = tmp_path / "netgear.yaml"
     path.write_text(text)
     assert load_study_report(path, yaml_tree.yaml_names(ROOT / "experiments")).sections
 
 
-@pytest.mark.parametrize("text", named(blocks("testbed:")))
+@pytest.mark.parametrize("text", as_parameters(blocks("testbed:")))
 def test_a_testbed_in_the_documentation_is_valid(text: str, tmp_path: Path) -> None:
     path = tmp_path / f"{text.split()[1]}.yaml"
     path.write_text(text)
     assert load_testbed(path).hosts
 
 
-@pytest.mark.parametrize("text", named(blocks("{#---")))
+@pytest.mark.parametrize("text", as_parameters(blocks("{#---")))
 def test_a_recipe_in_the_documentation_is_valid(text: str, tmp_path: Path) -> None:
     kinds = {"qdisc": "aqm", "read": "setting", "start": "logger", "client": "generator"}
     kind = next(kind for block, kind in kinds.items() if f"block {block} " in text)

@@ -18,14 +18,14 @@ def result(tmp_path_factory: pytest.TempPathFactory) -> Made:
 
 
 def test_states_of_trials_exit_codes_and_comparisons_of_plans_are_unchanged(result: Made) -> None:
-    _compare("values.json", result.values)
+    _compare_with_golden("values.json", result.values)
 
 
 def test_the_output_of_commands_and_the_text_of_the_report_are_unchanged(result: Made) -> None:
-    _compare("text.txt", result.text)
+    _compare_with_golden("text.txt", result.text)
 
 
-def _compare(name: str, result: str) -> None:
+def _compare_with_golden(name: str, result: str) -> None:
     found = difference((GOLDEN / name).read_text(), result)
     if found:
         pytest.fail(found, pytrace=False)

@@ -168,14 +168,14 @@ def prelude() -> str:
 
 
 @cache
-def _recorded(release: str) -> list[dict[str, object]]:
+def _recorded_entries(release: str) -> list[dict[str, object]]:
     recorded: list[dict[str, object]] = json.loads((TRACES / f"{release}.json").read_text())
     return recorded
 
 
 def recorded_output(release: str, command: str, turn: int = 0, stream: str = "stdout") -> str:
     """Return the recorded output of a command on a FreeBSD host; `turn` counts its repetitions from 0."""
-    answers = [str(entry[stream]) for entry in _recorded(release) if entry["command"] == command]
+    answers = [str(entry[stream]) for entry in _recorded_entries(release) if entry["command"] == command]
     return answers[turn]
 
 
@@ -254,7 +254,7 @@ def logger_script(name: str, folder: Path, **values: object) -> str:
 
 def _program(name: str, answers: Mapping[str, str]) -> str:
     cases = "".join(
-        f"{_quoted(command)}) {_printing(text)} ;;\n"
+        f"{_quote(command)}) {_printing(text)} ;;\n"
         for command, text in answers.items()
         if command.split()[0] == name
     )
@@ -266,5 +266,5 @@ def _printing(text: str) -> str:
     return f"cat <<'THE-END'\n{body}\nTHE-END\n" if body else ":"
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return "'" + text.replace("'", "'\\''") + "'"

@@ -85,14 +85,14 @@ def _direction(path: PathPlan, name: str) -> PathDirection:
     return next(direction for direction in directions if direction.name == name)
 
 
-def _with(**changes: object) -> PathPlan:
+def _path_with(**changes: object) -> PathPlan:
     return PATHS["one-way"].model_copy(update={"down": DOWN.model_copy(update=changes)})
 
 
 def _aqm(name: str, parameters: dict[str, str]) -> PathDirection:
     bytes_only = "buffer_bytes" in CATALOGUE.header("aqm", name, "linux").parameters
     buffer = {"buffer_packets": None, "buffer_bytes": 150_000} if bytes_only else {}
-    return _direction(_with(aqm=name, aqm_parameters=parameters, **buffer), "down")
+    return _direction(_path_with(aqm=name, aqm_parameters=parameters, **buffer), "down")
 
 
 def _matches_golden(name: str, text: str) -> None:
@@ -152,7 +152,7 @@ def test_counters_of_cake_are_read_although_tc_prints_a_table_of_tins_as_well() 
     prelude = CATALOGUE.recipe("step", "prelude", "linux").render(
         "script", {"folder": "/tmp/none", "campaign": "test"}
     )
-    values = {**_values(_with(aqm="cake", buffer_packets=None, buffer_bytes=150_000)), "was": {}}
+    values = {**_values(_path_with(aqm="cake", buffer_packets=None, buffer_bytes=150_000)), "was": {}}
     counters = CATALOGUE.recipe("setting", "bottleneck", "linux").render("counters", values)
     function = prelude[prelude.index("each_line() {") :].split("\n}\n")[0] + "\n}\n"
     tc = f"tc() {{ cat <<'END'\n{RECORDED_OF_CAKE}END\n}}\n"
@@ -239,7 +239,7 @@ def test_a_class_matches_the_port_on_which_the_generator_of_its_flow_listens(
 def test_the_limit_of_netem_is_at_least_twice_the_packets_that_its_delay_can_hold(
     rate_bps: int, delay_s: float
 ) -> None:
-    (stage,) = _direction(_with(rate_bps=rate_bps, delay_s=delay_s), "down").stages
+    (stage,) = _direction(_path_with(rate_bps=rate_bps, delay_s=delay_s), "down").stages
     smallest = rate_bps * delay_s / 8 / 54
     assert 2 * smallest + 2 * 100 <= stage.limit_packets <= 2 * smallest + 40_000
 
@@ -286,7 +286,7 @@ def test_losses_are_independent_without_bursts() -> None:
 )
 def test_an_impossible_path_is_refused(change: dict[str, object], message: str) -> None:
     with pytest.raises(RecipeError, match=message):
-        _values(_with(**change))
+        _values(_path_with(**change))
 
 
 @pytest.mark.parametrize(
@@ -315,7 +315,7 @@ def test_a_size_is_written_as_tc_prints_it(size_bytes: int, printed: str) -> Non
 
 
 def test_jitter_keeps_packets_in_order() -> None:
-    (stage,) = _direction(_with(jitter_s=0.005), "down").stages
+    (stage,) = _direction(_path_with(jitter_s=0.005), "down").stages
     assert netem(stage).endswith("delay 20000us 5000us loss random 1% rate 100gbit")
     assert netem(stage, shown=True).endswith("delay 20ms 5ms loss 1%")
 

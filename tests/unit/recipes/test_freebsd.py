@@ -27,7 +27,7 @@ NO_LINT = (
 )
 
 
-def rendered(release: str) -> dict[str, str]:
+def rendered_blocks(release: str) -> dict[str, str]:
     """Render every block of FreeBSD's recipes at a release; return the texts by golden file."""
     texts = {}
     for recipe in recipes(release):
@@ -39,7 +39,7 @@ def rendered(release: str) -> dict[str, str]:
     return texts
 
 
-ALL = {name: text for release in RELEASES for name, text in rendered(release).items()}
+ALL = {name: text for release in RELEASES for name, text in rendered_blocks(release).items()}
 
 
 @pytest.mark.parametrize("name", sorted(ALL))
@@ -58,7 +58,7 @@ def test_every_golden_file_belongs_to_a_block() -> None:
 
 @pytest.mark.parametrize("release", RELEASES)
 def test_only_recipes_of_transmit_rings_have_a_text_of_their_own_for_older_releases(release: str) -> None:
-    own = {name for name in rendered(release) if name.startswith("freebsd-")}
+    own = {name for name in rendered_blocks(release) if name.startswith("freebsd-")}
     older = {
         "fact-rings-command",
         "setting-txd-read",

@@ -52,8 +52,8 @@ def setting(name: str, block: str, **values: object) -> str:
     return recipe.render(block, {**values_of(recipe), **values})
 
 
-def numbered(text: str, pipe: int, number: int) -> str:
-    """Replace the number of a pipe in the output of ipfw by the number that the recipe uses."""
+def with_pipe_number(text: str, pipe: int, number: int) -> str:
+    """Replace the number of a pipe in the output of ipfw by another number."""
     return text.replace(f"{pipe:05d}:", f"{number:05d}:").replace(
         f"q{131072 + pipe} ", f"q{131072 + number} "
     )
@@ -247,7 +247,7 @@ def test_the_queue_sampler_reads_the_output_of_ipfw_while_traffic_flows(release:
     shown = recorded_output(release, "ipfw pipe show", 0 if release == "13.2" else 4)
     rules = "00043 9 900 pipe 20999 ip from any to any out xmit em2\n"
     rules += "00044 8 800 count ip from any to any out xmit em2"
-    rows = sampled(numbered(shown, 1, 20999), rules, tmp_path)
+    rows = sampler_rows(with_pipe_number(shown, 1, 20999), rules, tmp_path)
     row = dict(zip(rows[0].split(","), rows[1].split(","), strict=True))
     assert (row["drops"], row["backlog_packets"]) == {"13.2": ("60", "0"), "14.0": ("0", "0")}[release]
     # Packets that left the queue are counted, not packets that arrived.
@@ -258,7 +258,7 @@ def test_the_queue_sampler_reads_the_output_of_ipfw_while_traffic_flows(release:
 
 def test_the_queue_of_a_trial_on_freebsd_15_is_sampled_and_read_back(tmp_path: Path) -> None:
     pipes, rules = recorded_output("15.0", "ipfw pipe show"), recorded_output("15.0", "ipfw -a list")
-    rows = sampled(pipes, rules, tmp_path)
+    rows = sampler_rows(pipes, rules, tmp_path)
     row = dict(zip(rows[0].split(","), rows[1].split(","), strict=True))
     assert (row["handle"], row["backlog_packets"], row["backlog_bytes"], row["drops"]) == (
         "20999:",
@@ -279,7 +279,7 @@ def without_counts(rules: str) -> str:
     return re.sub(r"(?m)^(\d+) +\d+ +\d+", r"\1", rules)
 
 
-def sampled(pipes: str, rules: str, folder: Path) -> list[str]:
+def sampler_rows(pipes: str, rules: str, folder: Path) -> list[str]:
     values = {
         **values_of(CATALOGUE.recipe("logger", "queue", FREEBSD)),
         "interface": "em2",
@@ -314,7 +314,7 @@ def test_counters_of_the_queue_are_those_of_rules_and_counters_of_delay_stages_t
     rules = rules.replace(
         "pipe 2 ip from 172.16.11.2 to 172.16.10.2 out", "count ip from any to any out xmit em2"
     )
-    pipes = numbered(recorded_output("14.0", "ipfw pipe show", 4), 1, 20002)
+    pipes = with_pipe_number(recorded_output("14.0", "ipfw pipe show", 4), 1, 20002)
     done = replay(setting("bottleneck", "counters"), {"ipfw -a list": rules, "ipfw pipe show": pipes})
     assert done.stderr == ""
     counts = parse_state(done.stdout)
@@ -336,7 +336,7 @@ def test_idle_queues_keep_their_counters_while_the_bottleneck_is_set() -> None:
 @pytest.mark.parametrize("pipe", sorted(AQM_OF_PIPE))
 def test_a_dummynet_pipe_in_the_output_of_a_real_kernel_is_recognised(pipe: int) -> None:
     shown = recorded_output("14.0", f"ipfw pipe {pipe} show")
-    state = state_of("65534 allow ip from any to any", numbered(shown, pipe, 20999))
+    state = state_of("65534 allow ip from any to any", with_pipe_number(shown, pipe, 20999))
     recipe = CATALOGUE.recipe("aqm", AQM_OF_PIPE[pipe], FREEBSD)
     values = {"buffer_packets": 100 if pipe == 3 else 200, "ecn": int(pipe in (5, 7))}
     lines = [line.strip() for line in recipe.render("shown", values).splitlines() if line.strip()]
@@ -349,12 +349,12 @@ def test_a_dummynet_pipe_in_the_output_of_a_real_kernel_is_recognised(pipe: int)
 
 
 def test_a_queue_of_bytes_and_a_pipe_without_a_rate_are_read_back() -> None:
-    two = numbered(numbered(recorded_output("14.0", "ipfw pipe show", 1), 1, 20001), 2, 20999)
+    two = with_pipe_number(with_pipe_number(recorded_output("14.0", "ipfw pipe show", 1), 1, 20001), 2, 20999)
     state = state_of("", two)
     assert state["queue.20999"] == "800 KB droptail"
     shown = CATALOGUE.recipe("aqm", "bfifo", FREEBSD).render("shown", {"buffer_bytes": 819_200}).strip()
     assert shown == state["queue.20999"]
-    free = state_of("", numbered(recorded_output("14.0", "ipfw pipe show", 3), 2, 21001))
+    free = state_of("", with_pipe_number(recorded_output("14.0", "ipfw pipe show", 3), 2, 21001))
     assert (free["pipe.21001.rate"], free["pipe.21001.delay"]) == ("0", "5")
 
 
@@ -386,7 +386,7 @@ def test_a_rate_is_always_set_in_bits_and_read_back_because_ipfw_accepts_any_uni
 def test_a_queue_length_that_ipfw_changed_silently_is_reported() -> None:
     assert recorded_output("14.0", "ipfw pipe 3 config bw 10Mbit/s queue 0", 0, "stderr") == ""
     wanted = [line for line in setting("bottleneck", "wanted").splitlines() if line.startswith("queue.20999")]
-    state = state_of("", numbered(recorded_output("14.0", "ipfw pipe show", 3), 2, 20999))
+    state = state_of("", with_pipe_number(recorded_output("14.0", "ipfw pipe show", 3), 2, 20999))
     assert [found.observed for found in unmet(wanted, state)] == ["50 sl. droptail"]
 
 

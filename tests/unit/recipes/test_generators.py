@@ -61,7 +61,7 @@ def _parts(ends: FlowEnds, end: str, known: FlowPlan) -> Iterator[str]:
     shared = text.read(host).partition(BODY)[0]
     yield (text.offer(host) or "").removeprefix(shared).removeprefix(BODY)
     if end == "server":
-        yield _own(text.arm(host, OFFERS), "late-server")
+        yield _after_prelude(text.arm(host, OFFERS), "late-server")
     else:
         yield (text.arm(host, OFFERS) or "").partition(BODY)[2] * ("prepare" in ends.recipe.blocks)
         yield (text.traffic(host, 10**18) or "").partition(BODY)[2]
@@ -76,7 +76,7 @@ def _without_programs(text: str) -> str:
     return text
 
 
-def _own(text: str | None, name: str) -> str:
+def _after_prelude(text: str | None, name: str) -> str:
     return (text or "").partition(BODY)[2] if name in (text or "") else ""
 
 
@@ -89,7 +89,7 @@ def test_the_scripts_of_a_generator_are_equal_to_the_golden_file(generator: str)
     assert text == path.read_text()
 
 
-def _with(generator: str, **parameters: object) -> str:
+def _client_with(generator: str, **parameters: object) -> str:
     known = flow("late", generator, 2.5).model_copy(update={"parameters": parameters})
     (ends,) = scripts(known).flows
     return "".join(_parts(ends, "client", known))
@@ -113,8 +113,8 @@ def test_the_packets_of_a_game_server_can_all_have_the_same_size() -> None:
 
 
 def test_scp_uses_its_old_protocol_on_request() -> None:
-    assert " -O late.file " not in _with("scp", limit="20Mbit")
-    assert " -l 20000 -O late-client.file " in _with("scp", limit="20Mbit", legacy="on")
+    assert " -O late.file " not in _client_with("scp", limit="20Mbit")
+    assert " -l 20000 -O late-client.file " in _client_with("scp", limit="20Mbit", legacy="on")
 
 
 @pytest.mark.parametrize(("generator", "ports"), [("iperf3", (5001, 5002)), ("nttcp", ()), ("command", ())])
@@ -169,13 +169,13 @@ class Host:
         subprocess.run(["dash"], input=self.scripts.order(word), text=True, check=True, timeout=20)
 
     def stop(self) -> str:
-        return self._done(self.scripts.stop("src") or "")
+        return self._run(self.scripts.stop("src") or "")
 
     def on_host(self, text: str) -> str:
         """Run shell text with the functions that all scripts share, and return its output."""
-        return self._done(self.scripts.script("src", (text,)))
+        return self._run(self.scripts.script("src", (text,)))
 
-    def _done(self, script: str) -> str:
+    def _run(self, script: str) -> str:
         command = ["dash", "-c", script]
         return subprocess.run(command, text=True, check=True, stdout=subprocess.PIPE, timeout=30).stdout
 
@@ -380,7 +380,7 @@ def test_rate_segment_size_and_socket_buffer_of_a_tcp_flow_are_options_of_its_ge
 
 def test_both_ends_of_iperf_have_the_requested_socket_buffer() -> None:
     known = flow("late", "iperf", 2.5).model_copy(update={"parameters": {"socket_buffer": "64KiB"}})
-    assert "-y C -w 65536\n" in _own(scripts(known).arm("dst", OFFERS), "late-server")
+    assert "-y C -w 65536\n" in _after_prelude(scripts(known).arm("dst", OFFERS), "late-server")
 
 
 @pytest.mark.parametrize(

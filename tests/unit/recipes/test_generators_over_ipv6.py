@@ -56,14 +56,14 @@ def test_a_generator_sends_its_bytes_between_ipv6_addresses(generator: str, tmp_
     values = VALUES | {"port": _free_port()}
     listening = CATALOGUE.recipe("step", "listening", "linux").render("script", values)
 
-    def started(*blocks: str) -> subprocess.Popen[str]:
+    def start(*blocks: str) -> subprocess.Popen[str]:
         text = SHELL + listening + "".join(recipe.render(block, values) for block in blocks)
         return subprocess.Popen(["dash", "-c", text], cwd=tmp_path, stdout=subprocess.PIPE, text=True)
 
-    with started("server") as server:
+    with start("server") as server:
         try:
             (tmp_path / "late.err").touch()
-            with started("ready", "client") as client:
+            with start("ready", "client") as client:
                 by_client = client.communicate(timeout=30)[0]
         finally:
             server.terminate()

@@ -77,7 +77,7 @@ SHELL_BLOCKS = [
 ]
 
 
-def worst(parameter: ParameterInfo, text: str) -> object:
+def most_harmful_value(parameter: ParameterInfo, text: str) -> object:
     """Return the most harmful value that a parameter of this type accepts."""
     if parameter.choices:
         return parameter.choices[0]
@@ -109,7 +109,9 @@ def values_of(recipe: Recipe, text: str) -> dict[str, object]:
         "interface": text,
         "was": State(text),
     }
-    values |= {name: worst(parameter, text) for name, parameter in recipe.header.parameters.items()}
+    values |= {
+        name: most_harmful_value(parameter, text) for name, parameter in recipe.header.parameters.items()
+    }
     if recipe.name == "bottleneck":
         match = MatchPlan(from_subnet=text, to_subnet=text, from_port=1, port=2)
         stages = tuple(
@@ -242,13 +244,15 @@ def test_ten_thousand_hostile_texts_in_every_recipe_run_nothing(tmp_path: Path) 
         scripts.append(f"(\n:\n{script}\n) </dev/null\necho done {number}\n")
     output = b""
     for start in range(0, len(scripts), 500):
-        output += contained(HELPERS.format(folder=tmp_path) + "".join(scripts[start : start + 500]), tmp_path)
+        output += run_contained(
+            HELPERS.format(folder=tmp_path) + "".join(scripts[start : start + 500]), tmp_path
+        )
     ends = [line for line in output.splitlines() if line.startswith(b"done ")]
     assert len(ends) >= len(HOSTILE)
     assert sorted(path.name for path in tmp_path.rglob("pwned*")) == []
 
 
-def contained(script: str, folder: Path) -> bytes:
+def run_contained(script: str, folder: Path) -> bytes:
     """Run shell text where it cannot change the machine's settings; fail for text that does not parse."""
     inside = 'for tree in /proc/sys /sys; do mount -o bind,ro "$tree" "$tree" || exit 99; done; exec dash'
     command = ["unshare", "--net", "--mount", "sh", "-c", inside]

@@ -194,7 +194,9 @@ def test_the_blocks_of_a_setting_are_equal_to_the_golden_file(name: str) -> None
     values = {**SETTINGS[name], "was": WAS}
     blocks = ("read", "set", *(["fit"] if "fit" in recipe.blocks else []), "wanted", "restore")
     texts = {block: recipe.render(block, values) for block in blocks}
-    _check(f"setting-{name}", "".join(f"# ---- {block}\n{text}" for block, text in texts.items()))
+    _compare_with_golden(
+        f"setting-{name}", "".join(f"# ---- {block}\n{text}" for block, text in texts.items())
+    )
     for block in set(blocks) - {"wanted"}:
         _parses(texts[block])
 
@@ -212,7 +214,7 @@ def test_the_blocks_of_a_logger_are_equal_to_the_golden_file(name: str) -> None:
     values = {**common, "addresses": ("172.16.10.2", "172.16.11.2"), **LOGGERS.get(name, {})}
     blocks = [block for block in ("start", "ready", "drain") if block in recipe.blocks]
     text = "".join(f"# ---- {block}\n{recipe.render(block, values)}" for block in blocks)
-    _check(f"logger-{name}", text)
+    _compare_with_golden(f"logger-{name}", text)
     _parses(text)
 
 
@@ -226,7 +228,7 @@ def test_the_tracepoint_filters_up_to_40_ports_and_records_all_flows_of_more_por
     assert len(set(re.findall(r"\b50\d\d\b", text.splitlines()[-1]))) == filtered
 
 
-def _check(name: str, text: str) -> None:
+def _compare_with_golden(name: str, text: str) -> None:
     path = GOLDEN / f"{name}.sh"
     if os.environ.get("SAMOVAR_WRITE_GOLDEN"):
         path.write_text(text)

@@ -151,22 +151,22 @@ def test_packets_that_htb_did_not_classify_are_not_a_change_of_shaping() -> None
         for n in (0, 4)  # as tc 6.1 prints it
     )
     assert changed(early, late) == ()
-    assert shaping(early) == {"shaping.qdisc.eth2.1:": "htb r2q 10 default 0x9 direct_qlen 1000"}
+    assert shaping_of(early) == {"shaping.qdisc.eth2.1:": "htb r2q 10 default 0x9 direct_qlen 1000"}
 
 
-def shaping(state: Mapping[str, str]) -> dict[str, str]:
+def shaping_of(state: Mapping[str, str]) -> dict[str, str]:
     return {key: value for key, value in state.items() if key.startswith("shaping.")}
 
 
 def test_if_tc_fails_shaping_is_unknown_and_has_the_message_of_tc() -> None:
     error = "Cannot open netlink socket: Operation not permitted\nCommand failed -:1\n"
     state = linux(printing("tc", QDISCS, error, 1) + printing("ip", ROUTES))
-    assert shaping(state) == {
+    assert shaping_of(state) == {
         "shaping.unknown": "tc ended with exit code 1: Cannot open netlink socket: Operation not permitted"
     }
     assert "network.unknown" not in state
     killed = linux(printing("tc", "", "", 137) + printing("ip", ROUTES))
-    assert shaping(killed) == {"shaping.unknown": "tc ended with exit code 137"}
+    assert shaping_of(killed) == {"shaping.unknown": "tc ended with exit code 137"}
 
 
 def test_if_ip_fails_the_network_is_unknown_and_has_the_message_of_ip() -> None:
@@ -196,7 +196,7 @@ def test_a_kernel_without_filters_is_not_a_failure_of_tc() -> None:
 
 def test_shaping_of_a_host_without_tc_is_reported_as_unseen() -> None:
     state = linux(printing("ip", ROUTES), "cat() { /bin/cat; }; PATH=/nowhere")
-    assert shaping(state) == {"shaping.unseen": "tc is not installed"}
+    assert shaping_of(state) == {"shaping.unseen": "tc is not installed"}
     assert state["network.route.172.16.10.2"] == "via 10.0.0.1 dev eth2 src 10.0.0.9"
 
 
@@ -210,12 +210,12 @@ ON_FREEBSD = {
 def test_an_ipfw_that_is_not_loaded_shapes_nothing(release: str) -> None:
     error = recorded_output(release, "ipfw list", 0, "stderr")
     assert error == "ipfw: retrieving config failed: Protocol not available\n"
-    assert shaping(freebsd(ON_FREEBSD, printing("ipfw", "", error, 71))) == {}
+    assert shaping_of(freebsd(ON_FREEBSD, printing("ipfw", "", error, 71))) == {}
 
 
 def test_if_ipfw_fails_shaping_is_unknown_and_has_the_message_of_ipfw() -> None:
     error = "ipfw: socket: Operation not permitted\n"
-    assert shaping(freebsd(ON_FREEBSD, printing("ipfw", "", error, 71))) == {
+    assert shaping_of(freebsd(ON_FREEBSD, printing("ipfw", "", error, 71))) == {
         "shaping.unknown": "ipfw ended with exit code 71: ipfw: socket: Operation not permitted"
     }
 

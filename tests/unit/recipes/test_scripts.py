@@ -34,7 +34,7 @@ COMMON = (
 )
 
 
-def _was(host: str) -> dict[str, str]:
+def _earlier_state(host: str) -> dict[str, str]:
     lines = f"{COMMON}\n{WAS[host]}".splitlines()
     return {key: value for key, _, value in (line.partition("=") for line in lines) if key}
 
@@ -44,8 +44,8 @@ def _scripts() -> dict[str, str]:
     made: dict[str, str | None] = {}
     for host in ("src", "rtr", "dst"):
         made[f"{host}-wanted"] = "\n".join(SCRIPTS.wanted(host)) + "\n"
-        made[f"{host}-restore"] = SCRIPTS.restore(host, _was(host))
-        made[f"{host}-set"] = SCRIPTS.set(host, _was(host))
+        made[f"{host}-restore"] = SCRIPTS.restore(host, _earlier_state(host))
+        made[f"{host}-set"] = SCRIPTS.set(host, _earlier_state(host))
         for phase in ("read", "arm", "stop", "sweep"):
             made[f"{host}-{phase}"] = getattr(SCRIPTS, phase)(host)
         made[f"{host}-traffic"] = SCRIPTS.traffic(host, T0_NS)

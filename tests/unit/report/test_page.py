@@ -130,7 +130,7 @@ def curves_of(tmp_path: Path, text: str, layout: Mapping[str, object]) -> object
     return read_curves({"data": "data.csv", "ids": ["b-r1"], "layout": layout}, tmp_path, TRIALS)
 
 
-def decoded(column: dict[str, object]) -> list[float]:
+def decode_column(column: dict[str, object]) -> list[float]:
     raw = base64.b64decode(str(column["floats"]))
     return [float(str(column["base"])) + one for (one,) in struct.iter_unpack("<f", raw)]
 
@@ -149,7 +149,7 @@ def test_a_time_series_has_a_panel_per_quantity_and_a_curve_per_trial(tmp_path: 
         ("Queue (packets)", ["cubic"]),
     ]
     cdg = chart["panels"][0]["curves"][1]
-    assert (decoded(cdg["x"]), decoded(cdg["y"]), cdg["at"]) == ([1, 2], [5, 6], [1])
+    assert (decode_column(cdg["x"]), decode_column(cdg["y"]), cdg["at"]) == ([1, 2], [5, 6], [1])
 
 
 def test_each_value_of_a_distribution_keeps_its_trial(tmp_path: Path) -> None:
@@ -158,7 +158,7 @@ def test_each_value_of_a_distribution_keeps_its_trial(tmp_path: Path) -> None:
     assert isinstance(chart, dict)
     (curve,) = chart["panels"][0]["curves"]
     assert (chart["kind"], chart["cumulative"], chart["trials"]) == ("step", True, [1])
-    assert (decoded(curve["x"]), decoded(curve["y"])) == ([10, 20, 30, 40], [0.25, 0.5, 0.75, 1])
+    assert (decode_column(curve["x"]), decode_column(curve["y"])) == ([10, 20, 30, 40], [0.25, 0.5, 0.75, 1])
     assert curve["at"] == [1, -1, 0, 0]
 
 
@@ -185,7 +185,7 @@ def test_medians_by_levels_that_are_words_have_the_words_on_their_axis(tmp_path:
     assert isinstance(chart, dict)
     assert (chart["kind"], chart["x"]["levels"]) == ("points", ["none", "red"])
     (curve,) = chart["panels"][0]["curves"]
-    assert (decoded(curve["x"]), curve["levels"]) == ([0, 1], ["none", "red"])
+    assert (decode_column(curve["x"]), curve["levels"]) == ([0, 1], ["none", "red"])
 
 
 @pytest.mark.parametrize(
@@ -206,7 +206,7 @@ def test_numbers_are_encoded_with_an_error_of_at_most_a_16_millionth_of_their_ra
     for scale in (1e-6, 1.0, 1e12):
         values = [1e9 + scale * draw.random() for _ in range(1000)]
         span = max(values) - min(values)
-        found = decoded(encoded(values))
+        found = decode_column(encoded(values))
         assert max(abs(a - b) for a, b in zip(found, values, strict=True)) <= span / 16e6 + 1e9 * 2**-52
 
 
@@ -218,7 +218,7 @@ def test_a_figure_of_bars_has_levels_on_its_axis_even_if_the_levels_are_numbers(
     chart = read_curves({"data": "data.csv", "ids": [], "layout": layout}, tmp_path, TRIALS)
     assert chart is not None
     assert chart["x"]["levels"] == ["1500", "600"]
-    assert [decoded(curve["x"]) for curve in chart["panels"][0]["curves"]] == [[0, 1], [1]]
+    assert [decode_column(curve["x"]) for curve in chart["panels"][0]["curves"]] == [[0, 1], [1]]
 
 
 def test_tiles_of_a_heat_map_have_texts_intervals_and_shares_of_the_range_of_all_values(
@@ -257,7 +257,7 @@ def test_a_figure_of_segments_has_a_panel_per_trial_and_a_curve_per_kind_of_segm
         ("b-r1 · bulk", ["segment"]),
     ]
     segment = chart["panels"][0]["curves"][0]
-    assert (decoded(segment["low"]), decoded(segment["y"])) == ([0], [1.5])
+    assert (decode_column(segment["low"]), decode_column(segment["y"])) == ([0], [1.5])
 
 
 # --- The index
@@ -303,5 +303,5 @@ def test_the_curves_of_the_page_have_the_values_of_the_data_in_the_bundle(campai
         rows = list(csv.DictReader(lines))
     (chart,) = data_of(page_of(campaign), 'class="curves"')
     assert isinstance(chart, dict)
-    found = [pytest.approx(y) for curve in chart["panels"][0]["curves"] for y in decoded(curve["y"])]
+    found = [pytest.approx(y) for curve in chart["panels"][0]["curves"] for y in decode_column(curve["y"])]
     assert found == [float(row["median"]) for row in rows]

@@ -83,7 +83,7 @@ def browser(tab: Browser, folder: Path) -> Iterator[Browser]:
     assert tab.requests == [page.as_uri()]
 
 
-def see_figure(browser: Browser) -> None:
+def scroll_to_figure(browser: Browser) -> None:
     browser.run("document.getElementById('figure-rtt-by-rwnd').scrollIntoView()")
     browser.wait_for(PLOT)
     browser.run(f"{PLOT}.scrollIntoView({{block: 'center'}})")
@@ -111,13 +111,13 @@ def value_at(browser: Browser, share: float, figure: str = "rtt-by-rwnd") -> flo
 def test_the_page_opens_and_draws_every_figure(browser: Browser) -> None:
     loaded_ms, size = browser.run(LOADED)
     print(f"loaded in {loaded_ms:.0f} ms, {size / 1e6:.2f} MB", file=sys.stderr)
-    see_figure(browser)
+    scroll_to_figure(browser)
     assert browser.run("document.querySelectorAll('.with-curves').length") == 2
     assert browser.run("document.querySelectorAll('canvas').length") == 3
 
 
 def test_dragging_in_a_figure_zooms_and_the_escape_key_shows_the_whole_figure_again(browser: Browser) -> None:
-    see_figure(browser)
+    scroll_to_figure(browser)
     drag(browser, 0.25, 0.5)
     assert value_at(browser, 0.0) == pytest.approx(25, abs=0.5)
     assert value_at(browser, 0.999) == pytest.approx(50, abs=0.5)
@@ -129,7 +129,7 @@ def test_dragging_in_a_figure_zooms_and_the_escape_key_shows_the_whole_figure_ag
 
 
 def test_a_logarithmic_axis_ends_at_the_data(browser: Browser) -> None:
-    see_figure(browser)
+    scroll_to_figure(browser)
     figure = "throughput-by-rwnd"
     assert value_at(browser, 0.5, figure) == pytest.approx(325_000, rel=0.02)
     browser.run(
@@ -141,7 +141,7 @@ def test_a_logarithmic_axis_ends_at_the_data(browser: Browser) -> None:
 
 
 def test_the_legend_shows_the_values_of_all_panels_at_one_time(browser: Browser) -> None:
-    see_figure(browser)
+    scroll_to_figure(browser)
     at_s = value_at(browser, 0.5)
     texts = browser.run(f"{LEGEND}.map(one => one.textContent)")
     expected = [20 + 10 * number + 5 * math.sin(at_s / 5) for number in (0, 1)] * 2
@@ -150,7 +150,7 @@ def test_the_legend_shows_the_values_of_all_panels_at_one_time(browser: Browser)
 
 
 def test_a_click_in_the_legend_hides_a_curve_in_every_panel(browser: Browser) -> None:
-    see_figure(browser)
+    scroll_to_figure(browser)
     browser.run(f"{LEGEND}[0].click()")
     browser.settle()
     pressed = browser.run(f"{LEGEND}.map(one => one.getAttribute('aria-pressed'))")
@@ -158,7 +158,7 @@ def test_a_click_in_the_legend_hides_a_curve_in_every_panel(browser: Browser) ->
 
 
 def test_a_click_on_a_point_opens_its_trial_with_checks_and_files(browser: Browser, folder: Path) -> None:
-    see_figure(browser)
+    scroll_to_figure(browser)
     x, y, width, height = browser.run(AXIS)
     for kind in ("mouseMoved", "mousePressed", "mouseReleased"):
         browser.mouse(kind, x + width / 2, y + height * 0.55)
@@ -199,7 +199,7 @@ def test_the_page_of_a_study_opens_the_trial_of_a_point_in_its_campaign(
 
 
 def test_the_enter_key_on_a_median_lists_the_trials_of_the_median(browser: Browser) -> None:
-    see_figure(browser)
+    scroll_to_figure(browser)
     browser.run("document.querySelector('#figure-throughput-by-rwnd .plot').focus()")
     browser.press("ArrowLeft")
     for _ in range(46):
@@ -248,7 +248,7 @@ def test_the_table_of_trials_can_be_filtered_by_factor_and_verdict(browser: Brow
 @pytest.mark.parametrize("width", [1280, 400])
 def test_nothing_but_tables_is_wider_than_the_window(browser: Browser, width: int) -> None:
     browser.show_as(width)
-    see_figure(browser)
+    scroll_to_figure(browser)
     assert browser.run("document.documentElement.scrollWidth") == width
     assert browser.run(f"{PLOT}.querySelector('canvas').clientWidth") <= width
 
@@ -267,7 +267,7 @@ def test_the_page_is_dark_if_the_browser_prefers_dark_colours(browser: Browser) 
 
 
 def test_the_printed_page_has_the_pictures_and_no_buttons(browser: Browser, tmp_path: Path) -> None:
-    see_figure(browser)
+    scroll_to_figure(browser)
     (tmp_path / "page.pdf").write_bytes(browser.pdf())
     done = subprocess.run(
         ["pdftotext", tmp_path / "page.pdf", "-"], capture_output=True, text=True, check=True
@@ -296,7 +296,7 @@ def test_a_curve_with_many_samples_per_pixel_loses_no_extreme(
     tab.problems.clear()
     tab.open(campaign / "bundle" / "report.html")
     loaded_ms, size = tab.run(LOADED)
-    see_figure(tab)
+    scroll_to_figure(tab)
     find = """(() => { const canvas = PLOT.querySelector('canvas'), over = PLOT.querySelector('.u-over').getBoundingClientRect(),
       box = canvas.getBoundingClientRect(), top = Math.round(over.top - box.top), left = Math.round(over.left - box.left);
       const { data, width } = canvas.getContext('2d').getImageData(left, top + Math.round(over.height / 4), Math.round(over.width), 1);

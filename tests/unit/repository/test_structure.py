@@ -22,7 +22,7 @@ FACES = {
 """Packages with private modules, imported through their face `__init__.py`: those of samovar and samovar.campaign."""
 
 
-def exported(face: str) -> set[str]:
+def exported_names(face: str) -> set[str]:
     """Return the names that a package lists in `__all__` or imports as themselves (`import X as X`)."""
     imports = [node for node in ast.walk(TREES[face]) if isinstance(node, ast.ImportFrom)]
     names = {alias.name for node in imports for alias in node.names if alias.asname == alias.name}
@@ -38,7 +38,7 @@ def imported_modules(tree: ast.Module) -> Iterator[str]:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
-            names = exported(node.module) if node.module in FACES else set()
+            names = exported_names(node.module) if node.module in FACES else set()
             for alias in node.names:
                 module = f"{node.module}.{alias.name}"
                 yield module if module in FILES and alias.name not in names else node.module
@@ -70,7 +70,7 @@ def is_command(importer: str, module: str) -> bool:
     )
 
 
-def repeated(names: Iterator[str]) -> set[str]:
+def repeated_names(names: Iterator[str]) -> set[str]:
     """Return the names that occur more than once."""
     found: dict[str, int] = defaultdict(int)
     for name in names:
@@ -83,10 +83,10 @@ def test_a_package_is_imported_through_its_face() -> None:
 
 
 def test_the_name_of_a_module_is_unique() -> None:
-    assert repeated(path.stem for path in FILES.values() if path.stem != "__init__") == set()
+    assert repeated_names(path.stem for path in FILES.values() if path.stem != "__init__") == set()
 
 
 def test_the_name_of_a_class_is_unique() -> None:
     nodes = (node for tree in TREES.values() for node in ast.walk(tree))
     names = (node.name for node in nodes if isinstance(node, ast.ClassDef) and node.name[0] != "_")
-    assert repeated(names) == set()
+    assert repeated_names(names) == set()

@@ -171,15 +171,17 @@ def test_an_example_of_the_documentation_is_valid(text: str, kind: str) -> None:
 # Every number and word may also be quoted: the loader reads text.
 
 
-def quoted(tree: Any) -> Any:
+def with_quoted_values(tree: Any) -> Any:
     if isinstance(tree, dict):
-        return {key: quoted(value) for key, value in tree.items()}
-    return [quoted(one) for one in tree] if isinstance(tree, list) else str(tree)
+        return {key: with_quoted_values(value) for key, value in tree.items()}
+    return [with_quoted_values(one) for one in tree] if isinstance(tree, list) else str(tree)
 
 
 @pytest.mark.parametrize(("path", "kind"), SHIPPED, ids=lambda one: getattr(one, "stem", one))
 def test_a_shipped_file_with_all_values_quoted_is_valid(path: Path, kind: str) -> None:
-    assert errors_of(validator(kind), quoted(read_as_editor(path.read_text(encoding="utf-8")))) == []
+    assert (
+        errors_of(validator(kind), with_quoted_values(read_as_editor(path.read_text(encoding="utf-8")))) == []
+    )
 
 
 # Errors that test_load_errors.py pins: the schema finds all of them except those listed in test_schema.yaml.
@@ -331,11 +333,11 @@ JUNK = st.recursive(
 NOT_WORDS = re.compile(r"(?:|~|[Nn]ull|NULL|[Tt]rue|TRUE|[Ff]alse|FALSE)")
 
 
-def places(node: Any, above: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+def places_of_values(node: Any, above: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     children = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
     for step, child in children:
         yield (*above, step)
-        yield from places(child, (*above, step))
+        yield from places_of_values(child, (*above, step))
 
 
 def read_as_loader(text: str) -> Any:
@@ -349,7 +351,7 @@ VARIED = [
     for path, kind in SHIPPED
     if kind != "fragment"
 ]
-PLACES = [(path, kind, tree, place) for path, kind, tree in VARIED for place in places(tree)]
+PLACES = [(path, kind, tree, place) for path, kind, tree in VARIED for place in places_of_values(tree)]
 
 
 @st.composite
@@ -370,12 +372,12 @@ def variations(draw: st.DrawFn) -> tuple[Path, str, Any]:
     return path, kind, tree
 
 
-def core(tree: Any) -> Any:
+def values_of_core_schema(tree: Any) -> Any:
     """Return a tree as an editor reads it, in which NOT_WORDS are quoted."""
     if isinstance(tree, dict):
-        return {key: core(value) for key, value in tree.items()}
+        return {key: values_of_core_schema(value) for key, value in tree.items()}
     if isinstance(tree, list):
-        return [core(one) for one in tree]
+        return [values_of_core_schema(one) for one in tree]
     return tree if NOT_WORDS.fullmatch(tree) else scalar_value(tree)
 
 
@@ -405,7 +407,7 @@ def _check(testbeds: list[Testbed], config: Config | None) -> None:
 @given(variations())
 def test_the_loader_refuses_every_file_that_the_schema_refuses(variation: tuple[Path, str, Any]) -> None:
     path, kind, tree = variation
-    found = errors_of(validator(kind), core(tree)) + errors_of(validator(kind), tree)
+    found = errors_of(validator(kind), values_of_core_schema(tree)) + errors_of(validator(kind), tree)
     if not found:
         return
     with TemporaryDirectory() as name:

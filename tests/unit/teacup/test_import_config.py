@@ -51,7 +51,7 @@ def import_text(project: Path, text: str, name: str = "mine") -> int:
     return run_commands(["import", "teacup", str(project / f"{name}.py")], project)
 
 
-def small(
+def small_configuration(
     queues: str = QUEUE, traffic: str = IPERF, parameters: str = "", varied: str = "", more: str = ""
 ) -> str:
     text = SMALL.replace("QUEUES", queues).replace("TRAFFIC", traffic)
@@ -102,14 +102,14 @@ def test_values_that_depend_on_a_varied_parameter_are_levels_of_its_factor(proje
 def test_without_a_variable_senders_have_the_congestion_control_that_teacup_sets(
     project: Path, system: str, cc: str
 ) -> None:
-    assert import_text(project, small(more=f"TPCONF_host_os = {{'a': '{system}'}}\n")) == 0
+    assert import_text(project, small_configuration(more=f"TPCONF_host_os = {{'a': '{system}'}}\n")) == 0
     assert plan_of(project).trials[0].resolved.hosts["a"].cc == cc
 
 
 def test_a_parameter_of_a_congestion_control_may_be_an_expression(project: Path) -> None:
     parameter = "net.inet.tcp.cc.cdg.beta_delay = V_delay * 2"
     more = f"{CDG}TPCONF_host_TCP_algo_params = {{'a': {{'cdg': ['{parameter}']}}}}\n"
-    assert import_text(project, small(more=more)) == 0
+    assert import_text(project, small_configuration(more=more)) == 0
     hosts = plan_of(project).trials[0].resolved.hosts
     assert dict(hosts["a"].cc_parameters) == {"beta_delay": "20"}
 
@@ -125,28 +125,28 @@ def test_no_password_is_written_or_printed(project: Path, capsys: pytest.Capture
 def test_an_existing_file_is_not_overwritten(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (project / "hosts").mkdir()
     (project / "hosts" / "mine.yaml").write_text("testbed: mine\n")
-    assert import_text(project, small()) == 1
+    assert import_text(project, small_configuration()) == 1
     assert "exists already; import under another name with --name" in capsys.readouterr().err
     assert (project / "hosts" / "mine.yaml").read_text() == "testbed: mine\n"
     assert list((project / "experiments").iterdir()) == []
 
 
 def test_the_command_import_teacup_may_also_be_written_with_a_dot(project: Path) -> None:
-    (project / "mine.py").write_text(small())
+    (project / "mine.py").write_text(small_configuration())
     assert run_commands(["import.teacup", str(project / "mine.py"), "--name", "other"], project) == 0
     assert (project / "experiments" / "other.yaml").is_file()
 
 
 def test_extra_values_of_a_varied_parameter_override_the_defaults(project: Path) -> None:
     parameters = "'d': (['V_delay'], ['d'], [10, 20], {'V_rate': '2mbit'}), 'e': (['V_e'], ['e'], [1], {'V_rate': '3mbit'})"
-    assert import_text(project, small(parameters=parameters, varied="'d'")) == 0
+    assert import_text(project, small_configuration(parameters=parameters, varied="'d'")) == 0
     paths = [path for trial in plan_of(project).trials if (path := trial.resolved.path)]
     assert {(path.down.delay_s, path.down.rate_bps) for path in paths} == {(0.01, 2e6), (0.02, 2e6)}
 
 
 def test_a_parameter_named_like_a_column_of_tables_becomes_a_factor_of_another_name(project: Path) -> None:
     parameter = "'both': (['V_delay', 'V_rate'], ['n'], [(10, '1mbit'), (20, '2mbit')], {})"
-    assert import_text(project, small(parameters=parameter, varied="'both'")) == 0
+    assert import_text(project, small_configuration(parameters=parameter, varied="'both'")) == 0
     assert [trial.treatment for trial in plan_of(project).trials] == [
         {"n-levels": "10-1mbit"},
         {"n-levels": "20-2mbit"},
@@ -160,7 +160,7 @@ def test_a_value_that_depends_on_two_parameters_becomes_one_factor_of_their_comb
         "'a': (['V_aqm'], ['aqm'], ['pfifo', 'bfifo'], {}), 'b': (['V_bsize'], ['bs'], [100, 50000], {}), "
         "'runs': (['V_runs'], ['run'], range(3), {})"
     )
-    assert import_text(project, small(parameters=parameters, varied="'a', 'b', 'runs'")) == 0
+    assert import_text(project, small_configuration(parameters=parameters, varied="'a', 'b', 'runs'")) == 0
     trials = plan_of(project).trials
     assert len(trials) == 12
     sizes = {
@@ -188,7 +188,7 @@ def test_a_value_that_depends_on_two_parameters_becomes_one_factor_of_their_comb
 def test_a_queue_of_a_bandwidth_delay_product_is_a_formula(project: Path, size: str, packets: int) -> None:
     queue = QUEUE.replace("queue_size=V_bsize", f"queue_size={size}")
     back = BACK.replace("queue_size=V_bsize", f"queue_size={size}")
-    assert import_text(project, small(queues=f"{queue}, {back}")) == 0
+    assert import_text(project, small_configuration(queues=f"{queue}, {back}")) == 0
     path = plan_of(project).trials[0].resolved.path  # 8 Mbit/s times 20 ms are 20,000 bytes, or 33.3 packets
     assert path is not None
     assert (path.down.buffer_packets, path.up.buffer_packets) == (packets, packets)
@@ -196,7 +196,10 @@ def test_a_queue_of_a_bandwidth_delay_product_is_a_formula(project: Path, size: 
 
 def test_a_freebsd_router_has_a_queue_of_one_bandwidth_delay_product(project: Path) -> None:
     queue = QUEUE.replace("V_bsize", "'bdp'").replace("V_rate", "8000000")
-    assert import_text(project, small(queues=queue, more="TPCONF_host_os = {'gw': 'FreeBSD'}\n")) == 0
+    assert (
+        import_text(project, small_configuration(queues=queue, more="TPCONF_host_os = {'gw': 'FreeBSD'}\n"))
+        == 0
+    )
     path = plan_of(project).trials[0].resolved.path  # 20,000 bytes, or 13.3 packets of 1500 bytes
     assert path is not None
     assert path.down.buffer_packets == 13
@@ -205,12 +208,12 @@ def test_a_freebsd_router_has_a_queue_of_one_bandwidth_delay_product(project: Pa
 def test_a_bandwidth_delay_product_has_twice_the_delay_of_its_own_queue(project: Path) -> None:
     queue = QUEUE.replace("queue_size=V_bsize", "queue_size='BDP'")
     back = BACK.replace("queue_size=V_bsize", "queue_size='BDP'")
-    assert import_text(project, small(queues=queue), "single") == 0
+    assert import_text(project, small_configuration(queues=queue), "single") == 0
     path = plan_of(project, "single").trials[0].resolved.path
     assert path is not None
     assert path.down.buffer_packets == 33
     mixed = f"{queue.replace('V_delay', '60')}, {back.replace('V_delay', '0')}"
-    assert import_text(project, small(queues=mixed), "mixed") == 0
+    assert import_text(project, small_configuration(queues=mixed), "mixed") == 0
     path = plan_of(project, "mixed").trials[0].resolved.path
     assert path is not None
     assert (path.down.buffer_packets, path.up.buffer_packets) == (200, 1)
@@ -229,7 +232,12 @@ def test_rates_and_queues_have_the_units_and_defaults_of_tc_and_ipfw(
     project: Path, system: str, arguments: str, queue: tuple[str, float, int | None, int | None]
 ) -> None:
     written = QUEUE.partition("rate=")[0] + arguments + '")'
-    assert import_text(project, small(queues=written, more=f"TPCONF_host_os = {{'gw': '{system}'}}\n")) == 0
+    assert (
+        import_text(
+            project, small_configuration(queues=written, more=f"TPCONF_host_os = {{'gw': '{system}'}}\n")
+        )
+        == 0
+    )
     path = plan_of(project).trials[0].resolved.path
     assert path is not None
     down = path.down
@@ -241,7 +249,7 @@ def test_in_a_direction_without_an_entry_for_a_class_the_class_has_the_delay_of_
 ) -> None:
     ends = "source='172.16.10.2', dest='172.16.11.0/24'"
     own = f"('3', \"{ends}, delay=2*V_delay, attach_to_queue='1'\")"
-    assert import_text(project, small(queues=f"{QUEUE}, {BACK}, {own}")) == 0
+    assert import_text(project, small_configuration(queues=f"{QUEUE}, {BACK}, {own}")) == 0
     path = plan_of(project).trials[0].resolved.path
     assert path is not None
     assert [(one.delay_down_s, one.delay_up_s) for one in path.classes] == [(0.02, 0.01)]
@@ -249,7 +257,7 @@ def test_in_a_direction_without_an_entry_for_a_class_the_class_has_the_delay_of_
 
 def test_the_destination_of_a_queue_may_be_every_address(project: Path) -> None:
     queues = [one.replace("172.16.11.0/24", "0.0.0.0/0") for one in (QUEUE, BACK)]
-    assert import_text(project, small(queues=", ".join(queues))) == 0
+    assert import_text(project, small_configuration(queues=", ".join(queues))) == 0
     path = plan_of(project).trials[0].resolved.path
     assert path is not None
     assert (path.down.interface, path.up.interface) == ("eth2", "eth1")
@@ -258,7 +266,7 @@ def test_the_destination_of_a_queue_may_be_every_address(project: Path) -> None:
 def test_the_last_queue_that_matches_in_teacup_is_the_first_class(project: Path) -> None:
     every = "('3', \"source='172.16.10.0/24', dest='172.16.11.0/24', delay=30, attach_to_queue='1'\")"
     one = "('4', \"source='a', dest='b', delay=70, attach_to_queue='1'\")"
-    assert import_text(project, small(queues=f"{QUEUE}, {BACK}, {every}, {one}")) == 0
+    assert import_text(project, small_configuration(queues=f"{QUEUE}, {BACK}, {every}, {one}")) == 0
     path = plan_of(project).trials[0].resolved.path
     assert path is not None
     assert [found.delay_down_s for found in path.classes] == [0.07, 0.03]
@@ -277,7 +285,12 @@ def test_parameters_of_a_queue_discipline_are_keys_of_the_path(
     project: Path, system: str, aqm: str, written: str, parameters: dict[str, str]
 ) -> None:
     both = QUEUE.replace("queue_disc=V_aqm", f"queue_disc='{aqm}', queue_disc_params='{written}', bidir='1'")
-    assert import_text(project, small(queues=both, more=f"TPCONF_host_os = {{'gw': '{system}'}}\n")) == 0
+    assert (
+        import_text(
+            project, small_configuration(queues=both, more=f"TPCONF_host_os = {{'gw': '{system}'}}\n")
+        )
+        == 0
+    )
     path = plan_of(project).trials[0].resolved.path
     assert path is not None
     assert (dict(path.down.aqm_parameters), dict(path.up.aqm_parameters)) == (parameters, parameters)
@@ -287,7 +300,7 @@ def test_each_level_of_a_queue_discipline_has_its_own_parameters(project: Path) 
     queue = QUEUE.replace("queue_disc=V_aqm", "queue_disc=V_aqm, queue_disc_params=V_par")
     levels = "[('pfifo', ''), ('fq_codel', 'target 2ms'), ('codel', 'target 3ms')]"
     parameters = f"'a': (['V_aqm', 'V_par'], ['aqm', 'p'], {levels}, {{}})"
-    assert import_text(project, small(queues=queue, parameters=parameters, varied="'a'")) == 0
+    assert import_text(project, small_configuration(queues=queue, parameters=parameters, varied="'a'")) == 0
     found = {
         path.down.aqm: dict(path.down.aqm_parameters)
         for trial in plan_of(project).trials
@@ -314,7 +327,7 @@ def test_each_traffic_generator_of_teacup_becomes_a_flow(
     project: Path, entry: str, flow: tuple[str, str, str, dict[str, str]]
 ) -> None:
     traffic = f"('0.0', '1', \"{entry}\")"
-    assert import_text(project, small(traffic=traffic)) == 0
+    assert import_text(project, small_configuration(traffic=traffic)) == 0
     (found,) = plan_of(project).trials[0].resolved.flows
     assert (found.generator, found.from_host, found.to_host, dict(found.parameters)) == flow
 
@@ -325,7 +338,7 @@ def test_a_command_may_depend_on_a_parameter(project: Path) -> None:
         f"TPCONF_traffic_gens = [('0', '1', {command!r})]\n"
         "TPCONF_parameter_list = {'flows': (['V_flows'], ['flows'], [1, 2], {})}\n"
     )
-    assert import_text(project, small(varied="'flows'", more=more)) == 0
+    assert import_text(project, small_configuration(varied="'flows'", more=more)) == 0
     runs = [dict(flow.parameters)["run"] for one in plan_of(project).trials for flow in one.resolved.flows]
     assert runs == ["tool -n 1", "tool -n 2"]
 
@@ -334,14 +347,14 @@ def test_a_configuration_without_usable_traffic_is_refused_with_the_first_reason
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     traffic = "('0', '1', \"start_iperf, client='a', server='b', port=1, rate=100M\")"
-    assert import_text(project, small(traffic=traffic)) == 1
+    assert import_text(project, small_configuration(traffic=traffic)) == 1
     assert "TPCONF_traffic_gens[0]:1:55: not Python" in " ".join(capsys.readouterr().err.split())
 
 
 def test_the_arguments_of_an_entry_may_end_with_a_comma(project: Path) -> None:
     queue = QUEUE.replace("queue_size=V_bsize", "queue_size=V_bsize, ")
     traffic = IPERF.replace("'0.0'", "'2.5'").replace("duration=V_duration", "duration=V_duration,")
-    assert import_text(project, small(queues=queue, traffic=traffic)) == 0
+    assert import_text(project, small_configuration(queues=queue, traffic=traffic)) == 0
     resolved = plan_of(project).trials[0].resolved
     assert resolved.path is not None and resolved.path.down.rate_bps == 8_000_000
     assert [flow.start_s for flow in resolved.flows] == [2.5]
@@ -350,7 +363,7 @@ def test_the_arguments_of_an_entry_may_end_with_a_comma(project: Path) -> None:
 def test_a_level_without_parameters_of_a_queue_discipline_has_their_defaults(project: Path) -> None:
     queue = QUEUE.replace("queue_disc=V_aqm", "queue_disc='fq_codel', queue_disc_params=V_params")
     parameters = "'x': (['V_params'], ['par'], ['', 'target 20ms', 'target 40ms noecn'], {})"
-    assert import_text(project, small(queues=queue, parameters=parameters, varied="'x'")) == 0
+    assert import_text(project, small_configuration(queues=queue, parameters=parameters, varied="'x'")) == 0
     found = [
         (trial.treatment["par"], trial.resolved.path.down.aqm_parameters)
         for trial in plan_of(project).trials
@@ -368,14 +381,16 @@ def test_a_level_of_teacup_that_sets_no_value_is_left_out(
 ) -> None:
     traffic = IPERF.replace("port=5000", "port=5000, buf_size=V_buffer")
     parameters = "'x': (['V_buffer'], ['buf'], ['', '64k', '1m'], {})"
-    assert import_text(project, small(traffic=traffic, parameters=parameters, varied="'x'")) == 0
+    assert (
+        import_text(project, small_configuration(traffic=traffic, parameters=parameters, varied="'x'")) == 0
+    )
     assert "buf default: it sets no value, but a level in samovar must set one" in capsys.readouterr().out
     assert len(plan_of(project).ids) == 2
 
 
 def test_the_port_of_a_game_is_that_of_its_server(project: Path) -> None:
     entry = "start_fps_game, clients='a:27960', server='b:27961', duration=3"
-    assert import_text(project, small(traffic=f"('0.0', '1', \"{entry}\")")) == 0
+    assert import_text(project, small_configuration(traffic=f"('0.0', '1', \"{entry}\")")) == 0
     assert [flow.port for flow in plan_of(project).trials[0].resolved.flows] == [27961]
 
 
@@ -384,7 +399,7 @@ def test_an_incast_of_n_servers_has_a_flow_from_each_of_the_first_n(project: Pat
         "client='a', servers='b, c,d', num_responders=2, server_port_start='8081', period=1, response_size=64"
     )
     more = "TPCONF_hosts = ['a', 'b', 'c', 'd']\nTPCONF_host_internal_ip['c'] = ['172.16.11.3']\n"
-    text = small(traffic=f"('0.0', '1', \"start_httperf_incast_n, {arguments}\")", more=more)
+    text = small_configuration(traffic=f"('0.0', '1', \"start_httperf_incast_n, {arguments}\")", more=more)
     assert import_text(project, text) == 0
     flows = plan_of(project).trials[0].resolved.flows
     found = [(one.generator, one.from_host, one.to_host, one.port) for one in flows]
@@ -394,25 +409,25 @@ def test_an_incast_of_n_servers_has_a_flow_from_each_of_the_first_n(project: Pat
 @pytest.mark.parametrize(
     ("text", "note"),
     [
-        (small(traffic=IPERF + ", ('0', '2', \"start_teleport, client='a'\")"), "start_teleport (id 2): has no counterpart in samovar"),
-        (small(traffic=IPERF + ", ('0', '2', \"start_iperf, client='zz', server='b'\")"), "zz is not one of TPCONF_hosts"),
-        (small(traffic=IPERF + ", ('0', '2', \"start_iperf, client=(\")"), "not Python"),
-        (small(traffic=IPERF.replace("port=5000", "port=5000, proto='udp', buf_size='64k'")), "start_iperf: buf_size has no counterpart"),
-        (small(traffic=IPERF.replace("port=5000", "port=5000, proto=V_proto"), parameters="'x': (['V_proto', 'V_delay'], ['x', 'd'], [('tcp', 1), ('udp', 2)], {})", varied="'x'"), "start_iperf (id 1): proto cannot vary; it has its default value"),
-        (small(more=CDG + "TPCONF_host_TCP_algo_params = {'a': {'compound': ['net.inet.tcp.cc.cdg.alpha_inc = 1']}}\n"), "compound is not a congestion control of Linux or FreeBSD"),
-        (small(more=CDG + "TPCONF_host_TCP_algo_params = {'a': {'cdg': ['net.inet.tcp.cc.cdg.alpha_inc = 1 +']}}\n"), "TPCONF_host_TCP_algo_params: a: net.inet.tcp.cc.cdg.alpha_inc:1:"),
-        (small(more="TPCONF_host_TCP_algo_params = {'b': {'cdg': ['net.inet.tcp.cc.cdg.alpha_inc = 1']}}\n"), "b: net.inet.tcp.cc.cdg.alpha_inc: no flow sends from this host"),
-        (small(more="TPCONF_host_TCP_algo_params = {'a': {'cubic': ['net.ipv4.tcp_frto = 0']}}\n"), "a: net.ipv4.tcp_frto: set it with tcp.<parameter> or command.run"),
-        (small(queues=QUEUE + ", " + QUEUE.replace("'1', ", "'2', ", 1)), "one queue in each direction"),
-        (small(queues=QUEUE.replace("V_aqm", "'codel', queue_disc_params='target 2ms'") + ", " + BACK.replace("V_aqm", "'codel'")), "path.target: differs between the directions"),
-        (small(queues=f"{QUEUE}, {BACK}, ('3', \"source='b', dest='a', delay=20, loss=0.05, attach_to_queue='2'\")"), "queue 3: a class has no upstream loss of its own; the path's applies"),
-        (small(more=f"TPCONF_router += ['gw2']\nTPCONF_host_internal_ip['gw2'] = ['172.16.10.3', '172.16.11.3']\nTPCONF_router_queues = {{'gw': [{QUEUE}], 'gw2': [{BACK}]}}\n"), "TPCONF_router_queues: gw2: only gw becomes the bottleneck"),
-        (small(queues=QUEUE.replace("dest='172.16.11.0/24'", "dest='10.0.0.0/8'")), "no interface to each end of the"),
-        (small(parameters="'x': (['V_x'], ['x'], [1, 2], {})", varied="'x'"), "changes nothing that could be translated"),
-        (small(parameters="'x': (['V_aqm'], ['x'], ['pfifo', 'nosuch'], {})", varied="'x'"), "samovar has no queue discipline nosuch"),
-        (small(more="TPCONF_host_os = {'b': 'CYGWIN'}\n"), "b ran CYGWIN"),
-        (small(more="TPCONF_duration = input()\n"), "TPCONF_duration: input() would have to be executed"),
-        (small(more="TPCONF_host_init_custom_cmds = {'a': ['mysql --password=hunter22']}\n"), "or they contain a password"),
+        (small_configuration(traffic=IPERF + ", ('0', '2', \"start_teleport, client='a'\")"), "start_teleport (id 2): has no counterpart in samovar"),
+        (small_configuration(traffic=IPERF + ", ('0', '2', \"start_iperf, client='zz', server='b'\")"), "zz is not one of TPCONF_hosts"),
+        (small_configuration(traffic=IPERF + ", ('0', '2', \"start_iperf, client=(\")"), "not Python"),
+        (small_configuration(traffic=IPERF.replace("port=5000", "port=5000, proto='udp', buf_size='64k'")), "start_iperf: buf_size has no counterpart"),
+        (small_configuration(traffic=IPERF.replace("port=5000", "port=5000, proto=V_proto"), parameters="'x': (['V_proto', 'V_delay'], ['x', 'd'], [('tcp', 1), ('udp', 2)], {})", varied="'x'"), "start_iperf (id 1): proto cannot vary; it has its default value"),
+        (small_configuration(more=CDG + "TPCONF_host_TCP_algo_params = {'a': {'compound': ['net.inet.tcp.cc.cdg.alpha_inc = 1']}}\n"), "compound is not a congestion control of Linux or FreeBSD"),
+        (small_configuration(more=CDG + "TPCONF_host_TCP_algo_params = {'a': {'cdg': ['net.inet.tcp.cc.cdg.alpha_inc = 1 +']}}\n"), "TPCONF_host_TCP_algo_params: a: net.inet.tcp.cc.cdg.alpha_inc:1:"),
+        (small_configuration(more="TPCONF_host_TCP_algo_params = {'b': {'cdg': ['net.inet.tcp.cc.cdg.alpha_inc = 1']}}\n"), "b: net.inet.tcp.cc.cdg.alpha_inc: no flow sends from this host"),
+        (small_configuration(more="TPCONF_host_TCP_algo_params = {'a': {'cubic': ['net.ipv4.tcp_frto = 0']}}\n"), "a: net.ipv4.tcp_frto: set it with tcp.<parameter> or command.run"),
+        (small_configuration(queues=QUEUE + ", " + QUEUE.replace("'1', ", "'2', ", 1)), "one queue in each direction"),
+        (small_configuration(queues=QUEUE.replace("V_aqm", "'codel', queue_disc_params='target 2ms'") + ", " + BACK.replace("V_aqm", "'codel'")), "path.target: differs between the directions"),
+        (small_configuration(queues=f"{QUEUE}, {BACK}, ('3', \"source='b', dest='a', delay=20, loss=0.05, attach_to_queue='2'\")"), "queue 3: a class has no upstream loss of its own; the path's applies"),
+        (small_configuration(more=f"TPCONF_router += ['gw2']\nTPCONF_host_internal_ip['gw2'] = ['172.16.10.3', '172.16.11.3']\nTPCONF_router_queues = {{'gw': [{QUEUE}], 'gw2': [{BACK}]}}\n"), "TPCONF_router_queues: gw2: only gw becomes the bottleneck"),
+        (small_configuration(queues=QUEUE.replace("dest='172.16.11.0/24'", "dest='10.0.0.0/8'")), "no interface to each end of the"),
+        (small_configuration(parameters="'x': (['V_x'], ['x'], [1, 2], {})", varied="'x'"), "changes nothing that could be translated"),
+        (small_configuration(parameters="'x': (['V_aqm'], ['x'], ['pfifo', 'nosuch'], {})", varied="'x'"), "samovar has no queue discipline nosuch"),
+        (small_configuration(more="TPCONF_host_os = {'b': 'CYGWIN'}\n"), "b ran CYGWIN"),
+        (small_configuration(more="TPCONF_duration = input()\n"), "TPCONF_duration: input() would have to be executed"),
+        (small_configuration(more="TPCONF_host_init_custom_cmds = {'a': ['mysql --password=hunter22']}\n"), "or they contain a password"),
     ],
 )  # fmt: skip
 def test_a_setting_that_cannot_be_translated_is_reported_with_the_reason(
@@ -429,7 +444,7 @@ def test_files_included_by_execfile_are_read_only_from_the_folder_of_the_configu
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (project / "queues.py").write_text(f"TPCONF_router_queues = [{QUEUE}]\n")
-    text = small(
+    text = small_configuration(
         queues="",
         more="execfile('queues.py')\nexecfile('mine.py')\nexecfile('../../../../../../etc/passwd')\n",
     )
@@ -448,7 +463,7 @@ def test_comprehensions_are_evaluated_as_in_the_examples_of_teacup(
         "TPCONF_parameter_list['bs'] = (['V_bsize'], ['bs'], TPCONF_buffer_sizes, {})\n"
         "TPCONF_vary_parameters = ['bs']\n"
     )
-    assert import_text(project, small(more=more)) == 0
+    assert import_text(project, small_configuration(more=more)) == 0
     assert "to check" not in capsys.readouterr().out
     paths = [trial.resolved.path for trial in plan_of(project).trials]
     assert [path and path.down.buffer_packets for path in paths] == [200, 400]
@@ -459,7 +474,7 @@ def test_texts_of_a_configuration_are_formatted_as_in_python_2(project: Path) ->
         "command = 'tc qdisc add dev %s root netem delay %dms' % ('eth3', 10)\n"
         "TPCONF_host_init_custom_cmds = {'a': [command, 'echo %s' % command]}\n"
     )
-    assert import_text(project, small(more=more)) == 0
+    assert import_text(project, small_configuration(more=more)) == 0
     added = "tc qdisc add dev eth3 root netem delay 10ms"
     run = plan_of(project).trials[0].resolved.hosts["a"].settings["command"]["run"]
     assert run == f"{added} && echo {added}"
@@ -472,7 +487,7 @@ def test_an_entry_that_cannot_be_read_leaves_the_other_entries_of_its_dictionary
         "TPCONF_variable_defaults = {'V_duration': 20, 'V_test': os.getpid(),\n"
         "    'V_delay': 40, 'V_rate': '8mbit', 'V_bsize': 100, 'V_aqm': 'pfifo'}\n"
     )
-    assert import_text(project, small(more=more)) == 0
+    assert import_text(project, small_configuration(more=more)) == 0
     assert "mine.py:12: TPCONF_variable_defaults['V_test']: os.getpid() would" in capsys.readouterr().out
     run = plan_of(project).trials[0].resolved
     assert (run.duration_s, run.path and run.path.down.delay_s) == (20, 0.04)
@@ -500,13 +515,13 @@ HOSTILE = {
 @pytest.mark.parametrize("line", HOSTILE.values(), ids=HOSTILE)
 def test_nothing_of_a_configuration_is_executed(line: str, project: Path) -> None:
     target = project / "executed"
-    assert import_text(project, small(more=line.replace("{}", str(target)) + "\n")) == 0
+    assert import_text(project, small_configuration(more=line.replace("{}", str(target)) + "\n")) == 0
     assert not target.exists()
 
 
 BROKEN = {
     "not Python": "this is not python",
-    "syntax error": small() + "x = (\n",
+    "syntax error": small_configuration() + "x = (\n",
     "Python 2": "print 'hello'\n",
     "null bytes": "x = 1\0",
     "binary": "\x7fELF\x02\x01\x01" * 50,
@@ -515,7 +530,7 @@ BROKEN = {
     "sum of 50,001 numbers": "x = " + "1+" * 50_000 + "1",
     "50,000 attributes": "x = a" + ".a" * 50_000,
     "empty file": "",
-    "no traffic": small(traffic=""),
+    "no traffic": small_configuration(traffic=""),
     "numbers in place of lists": "TPCONF_hosts = 5\nTPCONF_router = {}\n",
 }
 
@@ -571,7 +586,7 @@ def test_the_how_to_page_explains_each_variable_in_the_words_of_the_command() ->
 
 
 def test_written_files_have_no_unknown_keys(project: Path) -> None:
-    assert import_text(project, small()) == 0
+    assert import_text(project, small_configuration()) == 0
     tree, problems = yaml_tree.read_yaml(project / "hosts" / "mine.yaml")
     assert problems == []
     assert tree["bottleneck"] == {"router": "gw", "from": "eth1", "to": "eth2"}
