@@ -86,7 +86,7 @@ def _refusal(part: str | None, key: str, value: Node, factors: Mapping[str, Map]
     linked = is_free(name) and any(name in one and node_at(one, name, "sets") is None for one in in_parts)
     labels = [one for one in (value if isinstance(value, Seq) else [value]) if isinstance(one, str)]
     if linked and labels:
-        return f"each level of '{name}' sets several keys; to pick levels, use --only {name}={','.join(labels)}"
+        return f"each level of '{name}' sets several keys; pick levels with --only {name}={','.join(labels)}"
     below = [f"{key}.{one}" for one in value] if isinstance(value, Map) else []
     for one, other in [(name, other) for name in (key, *below) for other in (name, *_alternatives(name))]:
         setters = [_setter(own, key, other) for own in in_parts]

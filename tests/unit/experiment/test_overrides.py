@@ -111,7 +111,7 @@ def test_a_single_value_of_a_factor_is_a_setting_in_the_parts_without_the_factor
 def test_labels_of_levels_that_set_several_keys_are_refused_with_the_option_that_picks_them(
     folder: Folder, text: str, labels: str
 ) -> None:
-    expected = f"each level of 'home' sets several keys; to pick levels, use --only home={labels}"
+    expected = f"each level of 'home' sets several keys; pick levels with --only home={labels}"
     assert folder.error_lines(text)[0] == f"--set {text}: {expected}"
 
 

@@ -202,10 +202,8 @@ OF_TESTBED = Draft202012Validator(
 def is_found(case: Mapping[str, Any]) -> bool:
     """Return whether the schema finds a pinned error."""
     try:
-        experiment = as_editor(pinned.apply_changes(pinned.EXPERIMENT, case.get("experiment", {})))
-        testbed = as_editor(pinned.apply_changes(pinned.TESTBED, case.get("testbed", {})))
-        experiment = read_as_editor(pinned.changed(pinned.EXPERIMENT, case.get("experiment", {})))
-        testbed = read_as_editor(pinned.changed(pinned.TESTBED, case.get("testbed", {})))
+        experiment = read_as_editor(pinned.apply_changes(pinned.EXPERIMENT, case.get("experiment", {})))
+        testbed = read_as_editor(pinned.apply_changes(pinned.TESTBED, case.get("testbed", {})))
     except ValueError:
         return True
     return not (OF_EXPERIMENT.is_valid(experiment) and OF_TESTBED.is_valid(testbed))
