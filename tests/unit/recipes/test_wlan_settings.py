@@ -52,7 +52,7 @@ def test_wlan_settings_of_a_host_are_set_for_its_port() -> None:
     keys = keys_of(trial)
     assert [keys[f"snr_db@{port}"] for port in range(4)] == ["50", "50", "12.5", "50"]
     assert [keys[f"rate_mbit@{port}"] for port in range(3)] == ["54", "5.5", "54"]
-    assert [keys[f"queue_frames@{port}"] for port in range(2)] == ["100", "50"]
+    assert [keys[f"queue_frames@{port}"] for port in range(2)] == ["100", "36"]
 
 
 @pytest.mark.parametrize(("adaptation", "number"), [("arf", "1"), ("sampling", "2")])
