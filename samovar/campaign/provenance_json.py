@@ -1,4 +1,7 @@
-"""Make the content of provenance.json: the versions, recipes and hosts that a campaign was run with."""
+"""Make the content of provenance.json, and compare it with that of an earlier run.
+
+It has the versions, recipes and hosts that a campaign was run with.
+"""
 
 from __future__ import annotations
 

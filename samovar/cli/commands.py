@@ -1,4 +1,4 @@
-"""All commands of `samovar` and `fab`, and how a command line is run.
+"""Run one of all commands of `samovar` and `fab`, and turn its errors into an exit code.
 
 The modules `*_commands` declare the commands by subject: name, arguments, help, and what the command does.
 A command imports what it needs when it is called, so that help and completion are fast.

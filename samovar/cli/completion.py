@@ -1,4 +1,4 @@
-"""Complete names of experiments, campaigns, trials, hosts and levels on the command line.
+"""Complete names on the command line, such as those of experiments and trials, and make the shells' scripts.
 
 Completion only lists files, and reads YAML and plan.json without validation, so that Tab answers at once.
 """

@@ -1,4 +1,4 @@
-"""The shipped studies: each can be planned without its testbed, with as many trials as its report states."""
+"""Check the counts of trials, values, warnings and outputs of the shipped studies against their reports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Read compressed traces of a trial, with limits, because a small damaged file can unpack to terabytes."""
+"""Read compressed traces of a trial, and parse those of queues and WLANs.
+
+Reading has limits, because a small damaged file can unpack to terabytes.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks of programs and sockets, and the comparison of host states."""
+"""Check the ends of programs and the samples of sockets."""
 
 from __future__ import annotations
 
@@ -9,10 +9,8 @@ from typing import Any
 import pytest
 
 from samovar.campaign.clocks import ClockOffset
-from samovar.campaign.host_state import changed, parse_state, unmet
 from samovar.campaign.trial.traffic import FAILURES
-from samovar.campaign.verdict import Evidence, TrafficFailure, Verdict, verdict_of
-from samovar.campaign.verdict.capture_checks import check_capture_drops
+from samovar.campaign.verdict import TrafficFailure, Verdict, verdict_of
 from samovar.campaign.verdict.program_checks import (
     check_duration,
     check_exit_codes,
@@ -21,108 +19,12 @@ from samovar.campaign.verdict.program_checks import (
     check_traffic_failures,
 )
 from samovar.campaign.verdict.socket_checks import check_largest_window, check_tcp_info
-from samovar.hosts import ScriptResult
-from samovar.plan import CapturePlan, LoggerPlan
+from samovar.plan import LoggerPlan
 from tests.unit.campaign.evidence_sample import evidence_of, with_flow
 from tests.unit.trials import RESOLVED, flow
 
-ENDINGS = """\
-exit bulk-client 0
-err src-eth1 tcpdump: listening on eth1
-exit src-eth1 0
-err src-eth1 tcpdump: 9 packets captured, 12 packets received by filter, 0 packets dropped by kernel
-err src-eth1 12 packets captured
-err src-eth1 12 packets received by filter
-err src-eth1 {lost} packets dropped by kernel
-"""
 SAMPLES = "t_ns,src,dst,dport,cc,snd_wnd_bytes\n"
 ROW = "1,172.16.10.2,172.16.11.2,{port},{cc},{window}\n"
-
-
-def test_a_state_is_read_from_lines_with_consecutive_blanks_reduced_to_one() -> None:
-    assert parse_state("a=1\nnot a state line\nb= 4096\t16384  4194304 \nc=\n") == {
-        "a": "1",
-        "b": "4096 16384 4194304",
-        "c": "",
-    }
-
-
-def test_unmet_settings_are_reported_with_both_values() -> None:
-    state = {"mtu.eth1": "1500", "qdisc.eth2.10:": "pfifo limit 546p"}
-    assert unmet(["mtu.eth1=1500", "qdisc.eth2.10:*=limit 546p"], state) == ()
-    found = [
-        str(difference) for difference in unmet(["mtu.eth1=600", "cc=cdg", "qdisc.eth2.10:*=137p"], state)
-    ]
-    assert found == [
-        "mtu.eth1: wanted '600', found '1500'",
-        "cc: wanted 'cdg', found nothing",
-        "qdisc.eth2.10:: wanted '137p', found 'pfifo limit 546p'",
-    ]
-
-
-def test_a_host_that_was_not_restored_differs_in_the_keys_that_changed() -> None:
-    assert changed({"a": "1", "b": "2"}, {"a": "1", "b": "2"}) == ()
-    assert [d.key for d in changed({"a": "1", "b": "2"}, {"a": "3", "c": "4"})] == ["a", "b", "c"]
-
-
-def ended(text: str, **fields: Any) -> Evidence:
-    """Make evidence of a trial with one capture, whose host src printed this text when its programs stopped."""
-    capture = CapturePlan(host="src", interface="eth1", snaplen_bytes=96)
-    evidence = evidence_of(resolved=RESOLVED.model_copy(update={"captures": (capture,)}), **fields)
-    evidence.add_program_endings({"src": ScriptResult("src", "stop", "", 0, text.encode(), b"", 0.0, 0.1)})
-    return evidence
-
-
-def capture_verdict(*messages: str) -> tuple[Verdict, tuple[str, ...]]:
-    """Judge the drops of a capture by the messages that tcpdump wrote to standard error."""
-    text = "".join(f"err src-eth1 {message}\n" for message in messages)
-    return verdict_of(check_capture_drops(ended(text)))
-
-
-def test_exit_codes_and_messages_of_programs_are_read_by_name() -> None:
-    evidence = ended(ENDINGS.format(lost=0))
-    assert evidence.exit_codes == {"bulk-client": "0", "src-eth1": "0"}
-    assert len(evidence.messages["src-eth1"]) == 5
-
-
-@pytest.mark.parametrize(("lost", "verdict"), [(0, "valid"), (3, "invalid")])
-def test_a_capture_that_lost_packets_makes_the_trial_invalid(lost: int, verdict: str) -> None:
-    assert verdict_of(check_capture_drops(ended(ENDINGS.format(lost=lost))))[0] == verdict
-
-
-def test_packets_that_a_capture_left_unread_make_the_trial_invalid() -> None:
-    counts = ["10548 packets captured", "11896 packets received by filter", "0 packets dropped by kernel"]
-    verdict, reasons = capture_verdict(*counts)
-    assert verdict == "invalid"
-    assert reasons == ("packets never read by capture src-eth1 at src: requested 0, observed 1348",)
-
-
-@pytest.mark.parametrize(("received", "verdict"), [(25510, "invalid"), (25509, "valid")])
-def test_packets_that_come_after_a_capture_has_read_everything_are_accepted(
-    received: int, verdict: str
-) -> None:
-    # FreeBSD's bpf(4) delivers packets after up to a second; a switch or neighbour may send some meanwhile.
-    observed, reasons = capture_verdict(
-        "tcpdump: listening on em1, link-type EN10MB (Ethernet), snapshot length 96 bytes",
-        "tcpdump: 25000 packets captured, 25509 packets received by filter, 0 packets dropped by kernel",
-        f"tcpdump: 25509 packets captured, {received} packets received by filter, 0 packets dropped by kernel",
-        "25509 packets captured",
-        "25511 packets received by filter",
-        "0 packets dropped by kernel",
-    )
-    assert observed == verdict
-    reason = "packets never read by capture src-eth1 at src: requested 0, observed 1"
-    assert reasons == (() if verdict == "valid" else (reason,))
-
-
-def test_a_capture_without_final_counts_makes_the_trial_invalid() -> None:
-    assert capture_verdict("tcpdump: listening on eth1") == (
-        "invalid",
-        (
-            "packets dropped by kernel in capture src-eth1 at src: requested 0, observed no count: tcpdump did not "
-            "end by itself",
-        ),
-    )
 
 
 @pytest.mark.parametrize(("codes", "observed"), [({"bulk-client": "1"}, "1"), ({}, "none")])

@@ -1,4 +1,4 @@
-"""A compressed file from a host cannot fill the controller's memory, nor keep it busy for long."""
+"""Traces, outputs and captures from a host cannot fill the controller's memory, nor keep it busy for long."""
 
 from __future__ import annotations
 
