@@ -8,6 +8,7 @@ several testbeds share a campaign, each runs its trials in a thread of its own, 
 these threads. The second SIGINT or SIGTERM ends the process at once, after printing which hosts are still
 changed (`unrestored_lines`). Changed hosts restore themselves once they have lost their controller; `fab
 restore` restores hosts that could not. After either signal, the command that resumes the campaign is printed.
+`event_display` in cli/program.py installs the handlers.
 """
 
 from __future__ import annotations
