@@ -1,6 +1,6 @@
 """Parse and format quantities with units: text such as 50KB to numbers, and back.
 
-KB, MB and GB are powers of 1000, KiB, MiB and GiB powers of 1024 (IEC 80000-13); rates count bits.
+KB, MB and GB are powers of 1000; KiB, MiB and GiB are powers of 1024 (IEC 80000-13). Rates count bits.
 """
 
 from __future__ import annotations

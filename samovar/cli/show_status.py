@@ -43,7 +43,7 @@ SYMBOLS: Mapping[str, str] = {
     BLOCKED: "−",
     LATER: "○",
 }
-"""The symbol of each state of a trial in the grid. The legend below the grid explains those that occur."""
+"""The symbol of each state of a trial in the grid. The legend below the grid explains the symbols in it."""
 GAP = "  "
 MOST_FAILURES = 40
 """At most this many failed trials are listed after a run."""

@@ -1,4 +1,4 @@
-"""Format text that commands print: values with units, aligned columns; and remove terminal escapes."""
+"""Format values with units and aligned columns for the output of commands; remove terminal escapes."""
 
 from __future__ import annotations
 

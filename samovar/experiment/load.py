@@ -219,7 +219,8 @@ def _check_file_name(checked: Validation[M], key: str, path: Path) -> None:
     """Report an experiment, testbed or study whose name differs from the name of its file."""
     name = checked.tree.get(key)
     if checked.model is not None and checked.intact(key) and name is not None and name != path.stem:
-        checked.report((key,), f"{key} '{name}' is in the file {path.name}; name it '{path.stem}'")
+        remedy = f"write `{key}: {path.stem}`, or rename the file"
+        checked.report((key,), f"{key} '{name}' is in the file {path.name}; {remedy}")
 
 
 def _check_testbed(path: Path, tree: Map) -> Validation[Testbed]:

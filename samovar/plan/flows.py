@@ -323,7 +323,10 @@ def ends_of(
 
 
 def _own_end(flow: FlowPlan, limit_s: float | None, took_s: float) -> Ends | None:
-    """Return the time at which a flow ends by itself. `took_s` is the total time of all flows with a size."""
+    """Return when a flow ends by itself; None if its end depends on other flows.
+
+    `took_s` is the total time of all flows with a size.
+    """
     if flow.duration_s is not None:
         end_s = round(flow.start_s + flow.duration_s, DIGITS)
         return Ends(end_s, round(end_s + SETTLING_S, DIGITS))

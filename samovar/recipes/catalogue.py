@@ -61,7 +61,7 @@ class Catalogue:
         return {file.name.removesuffix(SUFFIX): file for file in files}
 
     def quantities(self, os: str) -> Mapping[str, tuple[str, ...]]:
-        """Return for each quantity the loggers of a system that record it.
+        """Return, for each quantity, the loggers that record it on a system.
 
         The first logger is the default; an experiment can select another. Raises RecipeError if two loggers
         record a quantity and neither header has `alternative_to`.

@@ -218,7 +218,10 @@ class TrialScripts:
     # ---- the traffic: prepare it, start it, watch it, stop it ----
 
     def offer(self, host: str) -> str | None:
-        """Return the script that prints what the other ends of flows must know; None if they need nothing."""
+        """Return the script that prints what programs offer to their flows' other ends, such as public keys.
+
+        Returns None if no program of the host offers anything.
+        """
         parts = [
             f"printf 'offer %s %s\\n' {quote(program.name)} \"$(\n{text})\"\n"
             for program in self.processes(host)

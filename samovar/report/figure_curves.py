@@ -141,7 +141,7 @@ def _places(figure: Json, trials: Mapping[str, TableRow]) -> list[int]:
 
 
 def _axis(figure: Json, name: str, column: str) -> Json:
-    """Return an axis's title and whether it is logarithmic, as recorded; by default, the column's name."""
+    """Return an axis's recorded title (default: the column's name) and whether the axis is logarithmic."""
     recorded = (figure.get("axes") or {}).get(name) or {}
     return {"title": recorded.get("title") or _words(column), "log": bool(recorded.get("log"))}
 

@@ -137,7 +137,10 @@ def test_a_campaign_with_ten_random_faults_has_the_same_tables_as_one_without_fa
 
 
 def _same_trials(undisturbed: Scene, disturbed: Scene) -> None:
-    """Check that the plan, each trial's settings and each host's state are the same to the byte."""
+    """Check that both campaigns have the same plan, the same trials and settings, and identical recorded host states.
+
+    The files of the disturbed campaign must also be undamaged and consistent with its journal.
+    """
     assert _plan(undisturbed) == _plan(disturbed)
     one, other = judge.complete_trials(undisturbed.campaign), judge.complete_trials(disturbed.campaign)
     assert len(one) == TRIALS

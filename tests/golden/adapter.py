@@ -1,4 +1,4 @@
-"""The only access of the golden tests to samovar's modules: the bytes of a plan and the scripts of a trial.
+"""Return the bytes of a plan and the scripts of a trial by calling samovar's modules.
 
 Everything else goes through the public commands. If an imported module or name changes, only this file has to be edited.
 """

@@ -115,7 +115,7 @@ class Bench:
         return list(check_direction(path, direction, probe, seen, fills=fills))
 
     def facts(self) -> dict[str, str]:
-        """Return each host's queueing disciplines, files and interfaces; the pipe `events` of trials does not count."""
+        """Delete the pipe `events` that trials leave; return each host's queueing disciplines, files and interfaces."""
         return {
             host: self.run(host, "rm -f events; tc qdisc show; ls -A . /sys/class/net")
             for host in self.sessions
@@ -124,7 +124,7 @@ class Bench:
 
 @contextmanager
 def running_lab(kernel: str, state: Path, root: Path) -> Iterator[Bench]:
-    """Start a lab with offloads off, as in every trial; when the context ends, its hosts must be unchanged."""
+    """Start a lab with offloads off, as in every trial; at the end of the context, assert that no host has changed."""
     testbed = load_testbed(root / "hosts" / "lab.yaml")
     assert testbed.lab is not None
     how = type(testbed.lab).model_validate({"kernel": kernel, "memory": "512MB"})

@@ -177,7 +177,8 @@ def assert_same_within_spread(
 ) -> None:
     """Check that no valid trial of the shards differs more from the same trial of one lab than trials may vary.
 
-    Trials vary between replicates: twice the range of a treatment's valid replicates in one lab is allowed.
+    Because trials vary between replicates, a difference of up to twice the range of a treatment's valid replicates in
+    one lab is allowed.
     A throughput may also differ by the tolerance of the verdict for the rate of the bottleneck.
     """
     for metric, values in alone.items():

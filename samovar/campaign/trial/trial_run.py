@@ -326,11 +326,11 @@ class TrialRun:
                     self._stop_recording(second)
                     self._clear()
         except TestbedError as second:
-            reasons.append(f"and the testbed could not be restored: {second}")
+            reasons.append(f"the testbed could not be restored: {second}")
             hosts = {**second.blamed, **hosts}
         except (OSError, CampaignError) as second:
             self._stop_recording(second)
-            reasons.append(f"and the restored state could not be recorded: {second}")
+            reasons.append(f"the restored state could not be recorded: {second}")
         if not self.evidence.checks:
             self.evidence.checks = run_checks_without_traffic(self.evidence)
         overhead_s, phases = self._overhead_s(started), tuple(self.evidence.phases)

@@ -1,4 +1,7 @@
-"""Loop of all samplers; the code of one follows. Arguments: INTERVAL_S READY, then those of the sampler."""
+"""Loop of all samplers; this file precedes the program of each sampler.
+
+Arguments: INTERVAL_S READY, then the arguments of the sampler.
+"""
 
 import _signal as signal
 import sys

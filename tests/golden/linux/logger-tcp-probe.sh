@@ -18,7 +18,8 @@ def tell_ready(name):
 
 """Events of the tracepoint tcp:tcp_probe as CSV.
 
-Arguments: READY TRACEFS NAME BUFFER_KIB PORTS ADDRESS…; PORTS is one word; the trial has these ADDRESSes.
+Arguments: READY TRACEFS NAME BUFFER_KIB PORTS ADDRESS…. PORTS is one argument, a list of ports separated by
+spaces; if it is empty, all ports are traced. The ADDRESSes are those of all hosts in the trial.
 """
 
 import _signal as signal

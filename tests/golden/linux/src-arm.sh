@@ -25,7 +25,10 @@ def tell_ready(name):
     posix.close(pipe)
 
 
-"""Loop of all samplers; the code of one follows. Arguments: INTERVAL_S READY, then those of the sampler."""
+"""Loop of all samplers; this file precedes the program of each sampler.
+
+Arguments: INTERVAL_S READY, then the arguments of the sampler.
+"""
 
 import _signal as signal
 import sys

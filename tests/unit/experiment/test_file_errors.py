@@ -30,7 +30,7 @@ STUDIES = {
     "text instead of a mapping": ("study: x\ntitle: X\nsections: [demo]\n", [f"3:12: sections: must be a mapping with the keys {SECTION}, not 'demo'"]),
     "unknown experiment": ("study: x\ntitle: X\nsections: [{title: A, experiment: demoo}]\n", ["3:35: unknown experiment 'demoo'; did you mean 'demo'? known: demo"]),
     "misspelt key": ("study: x\ntitle: X\nsections: [{titl: A, experiment: demo}]\n", [f"3:13: unknown key 'titl'; did you mean 'title'? known: {SECTION}"]),
-    "name that differs from the file's": ("study: y\ntitle: X\nsections: [{title: A, experiment: demo}]\n", ["1:8: study 'y' is in the file x.yaml; name it 'x'"]),
+    "name that differs from the file's": ("study: y\ntitle: X\nsections: [{title: A, experiment: demo}]\n", ["1:8: study 'y' is in the file x.yaml; write `study: x`, or rename the file"]),
 }  # fmt: skip
 
 

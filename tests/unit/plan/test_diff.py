@@ -79,7 +79,7 @@ def test_new_trials_that_equal_an_orphan_except_for_names_are_counted_as_renamed
 
 
 def _with_ids(plan: Plan) -> Plan:
-    """Return the plan with the prefix `other-`, the name of the part, in the ids of its trials."""
+    """Return the plan with `other-` before each trial's id; `other` is the name of the part."""
     trials = [replace(one, id=f"other-{one.id}") for one in plan.trials]
     return plan.model_copy(update={"trials": shared_trials(trials)})
 

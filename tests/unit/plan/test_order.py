@@ -113,7 +113,7 @@ def _count_host_changes(plots: Iterable[tuple[int, ...]], hosts: Sequence[Sequen
 
 
 def _crossed(sizes: Sequence[int], changes: Sequence[Sequence[bool]]) -> list[list[int]]:
-    """Return the state of each host in every combination of levels; only the factors that change a host are in its state."""
+    """Return each host's state in every combination of levels; the state depends only on the factors that change the host."""
     cells = list(product(*map(range, sizes)))
     return [[sum(9**f * cell[f] for f, one in enumerate(own) if one) for cell in cells] for own in changes]
 

@@ -1,4 +1,4 @@
-"""The program of generators voip and game, if the local queue drops its packets."""
+"""Test that the program of the generators voip and game continues when the local queue drops its packets."""
 
 from __future__ import annotations
 
