@@ -40,10 +40,10 @@ class Problem:
         return f"{self.file}:{self.line}:{self.column}: {self.message}"
 
     def excerpt(self, width: int = 100) -> tuple[str, str] | None:
-        """Return the line of the error and a line with a caret under the column; None if the line is unknown.
+        """Return the line of the error and a line with a caret under the column; None if either is unknown.
 
-        Both lines are cut to `width` terminal cells. A tab is shown as a space, an unprintable character as a
-        dot.
+        Both lines are cut to `width` terminal cells. A tab is shown as a space; an unprintable character is
+        shown as a dot.
         """
         if not self.text or not self.column:
             return None
@@ -69,7 +69,11 @@ class DefinitionError(SamovarError):
         return cls([Problem(str(place), 0, 0, message)])
 
     def lines(self, width: int = 100) -> Iterator[tuple[str, str]]:
-        """Yield the lines to print as (kind, text): for each error its message, then the line and a caret."""
+        """Yield the lines to print as (kind, text).
+
+        Each error has its message (kind `message`). If its place is known, the line of the file (kind `line`)
+        and a caret below the column (kind `caret`) follow.
+        """
         for problem in self.problems:
             yield "message", str(problem)
             excerpt = problem.excerpt(width - _LINE_NUMBER_WIDTH - 3)

@@ -185,7 +185,7 @@ JOURNAL_ONLY: Events = {
         "pick, trials",
     ),
     "plan-changed": ("A new plan replaces the previous one.", "kept, stands, runs, stale, orphans"),
-    "trials-blocked": ("Trials that the testbed cannot run are left out.", "blocked"),
+    "trials-blocked": ("Trials that no testbed can run are left out.", "blocked"),
     "files-recorded": ("Checksums of files that do not belong to a trial are recorded.", "files, before?"),
     "trial-started": (
         "An attempt at a trial starts.",

@@ -29,7 +29,7 @@ TEMPLATES = SHIPPED / "templates"
 COMPLETED = ("experiments/fragments", "experiments/studies", "experiments", "hosts")
 """Project folders with a shipped counterpart, which provides the files that the project does not have."""
 IN_CHECKOUT, IN_PROJECT = "docs/reference/schema", ".schema"
-"""The folder of the editor schemas, in the checkout and in other projects."""
+"""The folders of the editor schemas: the first in the checkout, the second in any other project."""
 BUILD_TIMEOUT_S = 1800
 SECTIONS_TO_RUN = "# The tests"
 """The line of packages.debian that precedes the packages that only tests need."""
@@ -76,7 +76,9 @@ def r_library(emit: Emit = silent) -> Path:
 
 
 def lab_program(name: str, emit: Emit = silent) -> Path:
-    """Return the path of a compiled file of labs, such as `adapter`; compile all of them if it is missing.
+    """Return the path of a compiled file of labs, such as `adapter`.
+
+    If this file is missing, all compiled files of labs are made first.
 
     Raises InstallationError, also if the file of a checkout was compiled from other sources.
     """
@@ -92,7 +94,8 @@ def lab_program(name: str, emit: Emit = silent) -> Path:
 def _is_outdated(stamp: str) -> bool:
     """Return whether `git pull`, for example, has changed sources since `make install` compiled them.
 
-    Only in a checkout, where tools/bootstrap has written the checksums of these sources to the file `stamp`.
+    In a checkout, tools/bootstrap has written the checksums of these sources to the file `stamp`. Outside a
+    checkout, the result is False.
     """
     words = ["sha256sum", "--check", "--status", f".stamps/{stamp}"]
     return bool(CHECKOUT and subprocess.run(words, cwd=CHECKOUT, capture_output=True).returncode)
@@ -100,7 +103,10 @@ def _is_outdated(stamp: str) -> bool:
 
 @contextmanager
 def _building(what: str, folder: Path, emit: Emit) -> Iterator[None]:
-    """Lock a folder, so that only one process compiles into it, and emit an event before the compilation."""
+    """Lock a folder, so that only one process compiles into it, and emit an event before the compilation.
+
+    Raises InstallationError if packages are missing, and always in a checkout, where `make install` compiles.
+    """
     if CHECKOUT:
         why = "because files are missing or sources have changed"
         raise InstallationError(f"{what} must be compiled, {why}; run `make install` in {CHECKOUT}")

@@ -28,7 +28,7 @@ _PATTERNS: Mapping[str, re.Pattern[str]] = {
     "a password": re.compile(r"(?i)(?<![^{,\s'\"])(?:passw(?:or)?d|passphrase)['\"]?\s*:(?=\s*\S)[^\n,}]*"),
 }
 _NAME = re.compile(r"(?i)pass|secret|token|api_?key|credential|^SSH_AUTH_SOCK$")
-ADVICE = "remove it; use SSH keys for hosts and `password_file` for power; commands can read a secret file"
+ADVICE = "remove it; use SSH keys for hosts, `password_file` for power switches, and files for other secrets"
 
 
 def find_secrets(text: str) -> Iterator[tuple[int, str]]:
@@ -38,7 +38,7 @@ def find_secrets(text: str) -> Iterator[tuple[int, str]]:
 
 
 def redacted(text: str, environment: Mapping[str, str]) -> str:
-    """Return a text with `…` in place of apparent secrets and of the values of secret variables."""
+    """Return a text with `…` in place of secrets: apparent ones, and the values of secret variables."""
     for pattern in _PATTERNS.values():
         text = pattern.sub(REDACTED, text)
     secrets = [value for name, value in environment.items() if _NAME.search(name)]

@@ -79,7 +79,7 @@ class CampaignContext:
             session.record = recorder
 
     def machine(self, host: str) -> Machine:
-        """Return the machine of a host."""
+        """Return the machine of a host; for a host that `machines` lacks, one with default values."""
         return self.machines.get(host) or Machine(host, host)
 
     @property

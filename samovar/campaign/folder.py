@@ -44,7 +44,9 @@ class ResumePoint:
 
 
 def find_resume_point(plan: Plan, results: Path, new: bool = False, pick: Pick | None = None) -> ResumePoint:
-    """Compare a plan with the newest campaign that can be resumed with it; if `new`, with no campaign.
+    """Return the newest campaign that a plan can resume, and the trials that are left to run in it.
+
+    With `new`, or if there is no such campaign, the plan starts a new one.
 
     Raises DefinitionError or PlanError if `pick` selects trials that are not in the plan. Raises
     CampaignError if trials are to run again and no campaign exists.
@@ -136,7 +138,10 @@ def point_latest(folder: Path) -> None:
 
 
 def read_plan(folder: Path) -> Plan:
-    """Return the plan of a campaign; raises CampaignError if the folder has none."""
+    """Return the plan of a campaign.
+
+    Raises CampaignError if the folder has no plan, and PlanError if the plan cannot be read.
+    """
     file = folder / PLAN
     if not file.is_file():
         raise CampaignError(
@@ -213,8 +218,8 @@ def replace_plan(
     """Replace the plan and definition files of a campaign; return whether any file differed.
 
     The folder plans/N keeps the previous version of each changed file, and the provenance.json of the trials
-    that were run with it. The journal records how many results remain valid and how many trials must run. The
-    plan is written last, so that after a crash the old plan is still in force.
+    that were run with the previous plan. The journal records how many results remain valid and how many
+    trials must run. The plan is written last, so that after a crash the old plan is still in force.
     """
     fresh = {**sources, PLAN: plan.to_json()}
     differing = {name: data for name, data in fresh.items() if _content(folder / name) != data}

@@ -60,7 +60,7 @@ class HostPool:
         self._levels = levels
         self.quarantined: Mapping[str, str] = {}
         self._probation: frozenset[str] = frozenset()
-        # By host, the levels of trials that failed in a row.
+        # For each host, the levels of the trials that failed on it in a row.
         self._failures: dict[str, list[Mapping[str, str]]] = {}
         self._power_cycles: Counter[str] = Counter()
         self._suspects: dict[str, _SuspectHost] = {}
@@ -95,10 +95,10 @@ class HostPool:
         """Count a failed trial against the hosts that caused its failure, and quarantine unreliable hosts.
 
         Called when the trial is not retried any more; `blamed` maps the hosts to reasons. A host is
-        quarantined after `quarantine` failed trials in a row (config.yaml) with as many levels of each
-        factor, or all levels if there are fewer: a single level may fail on every host. A host that an
-        earlier run quarantined, and on which no trial has completed since, is quarantined after one failed
-        trial.
+        quarantined after N failed trials in a row, where N is the key `quarantine` of config.yaml. These
+        trials must have N levels of each factor, or all levels if there are fewer, because a single level may
+        fail on every host. A host that an earlier run quarantined, and on which no trial has completed since,
+        is quarantined after one failed trial.
         """
         least = self._context.policy.config.quarantine
         for host, reason in blamed.items():

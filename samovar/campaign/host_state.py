@@ -55,6 +55,9 @@ def unmet(wanted: Iterable[str], state: Mapping[str, str]) -> tuple[StateCompari
 
 
 def changed(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[StateComparison, ...]:
-    """Return a comparison for every key whose values in two states differ, or that is in only one of them."""
+    """Return a comparison for every key whose values in two states differ, or that is in only one of them.
+
+    The value in the state `before` counts as wanted, the value in the state `after` as observed.
+    """
     keys = sorted(key for key in before.keys() | after.keys() if before.get(key) != after.get(key))
     return tuple(StateComparison(key, before.get(key, "nothing"), after.get(key), False) for key in keys)

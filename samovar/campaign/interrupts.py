@@ -118,7 +118,7 @@ def _detach_from_terminal() -> None:
 
 
 class TrialInterrupt:
-    """Interrupts the running trial of one testbed from another thread, unless it is already being cleaned up.
+    """Interrupts the running trial of one testbed from another thread, unless its clean-up has begun.
 
     Once `requested` is set, the trial ends before its next phase.
     """
@@ -202,7 +202,7 @@ def unrestored_lines(folder: Path | None, resume: str) -> Iterator[str]:
     from samovar.campaign.folder import read_state, testbeds_in
 
     if folder is None:
-        yield "ended at once; no campaign was running, no host has been changed"
+        yield "ended at once; no campaign was running, and no host has been changed"
         return
     try:
         unrestored = read_state(folder).unrestored

@@ -87,9 +87,9 @@ class _ShardCampaign:
 
     @property
     def versions(self) -> Mapping[str, str]:
-        """The versions that must be equal in all shards: of samovar, the recipes and the kernels.
+        """The versions of samovar, the recipes and the kernels, which must be equal in all shards.
 
-        provenance.json has only those of the last run; the journal has earlier versions of samovar and
+        provenance.json has only the versions of the last run; the journal has earlier versions of samovar and
         earlier kernels of hosts.
         """
         recorded: Mapping[str, Any] = read_json(self.folder / PROVENANCE)
@@ -113,8 +113,9 @@ class _ShardCampaign:
         return found
 
     def merged_entries(self) -> Iterator[Entry]:
-        """Yield the events of the shard's trials, with the node of each attempt, and the changes of kernels.
+        """Yield the events of the shard's trials, of its calibrations and of changed kernels.
 
+        The event that starts an attempt gets the node of this attempt.
         Attempts that have not ended are left out, since only the shard itself can close them.
         """
         ids, node = set(self.shard.ids(self.plan)), dict[str, Any]()
@@ -163,9 +164,9 @@ def merge_shards(folders: Iterable[Path], results: Path, force: bool = False, em
     """Merge the campaigns of a plan's shards into a new campaign, and return it.
 
     If a campaign with exactly these results exists, it is returned instead. Files of trials are hard links to
-    the shards' files, or copies if the file system differs. With `force`, shards may be missing, and their
-    versions may differ. Raises CampaignError if the campaigns are not shards of one plan, if one of them is
-    running or was changed, or if a shard is named twice.
+    the shards' files, or copies if the file system differs. With `force`, shards may be missing, and the
+    versions of shards may differ. Raises CampaignError if the campaigns are not shards of one plan, if one of
+    them is running or was changed, or if a shard is named twice.
     """
     shards = sorted(map(_read_shard, dict.fromkeys(map(Path.resolve, folders))), key=lambda one: one.shard)
     _require_one_plan(shards)
@@ -263,7 +264,7 @@ def _require_unchanged(shard: _ShardCampaign, emit: Emit) -> None:
 
 
 def _sources(folder: Path) -> set[str]:
-    """Return the checksums of the journals from which a campaign was merged; none if it cannot be read."""
+    """Return the checksums of the merged shards' journals; empty if the campaign's journal is unreadable."""
     try:
         entries = read_journal(folder / JOURNAL)
     except CampaignError:

@@ -50,7 +50,7 @@ class Notifier:
             self.notify("trouble", TROUBLE[event.name].format_map(values), values)
 
     def end(self, done: int, asked: int, failed: int) -> None:
-        """Notify the user of the end of a run: how many of its trials are done, and how many failed."""
+        """Notify the user of the end of a run: how many trials are done, how many failed or did not run."""
         left = f", {failed} failed or not run" if failed else ""
         values = {"done": str(done), "asked": str(asked), "failed": str(failed)}
         self.notify("end", f"{done} of {asked} trials done{left}", values)

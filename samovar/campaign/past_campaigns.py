@@ -90,9 +90,9 @@ def _durations(folder: Path, testbed: str) -> Iterator[tuple[str, float]]:
     """Yield durations on a testbed from a campaign's journal, each as its kind and its seconds.
 
     `overhead` is the overhead of a completed trial, including the time by which its traffic exceeded the
-    planned duration. `boot` is the duration of a reboot, `path` that of a path calibration. For a trial that
-    is not open any more, `done` is the duration of the last attempt, and `lost` that of each attempt before
-    it, except attempts whose controller was killed: nobody recorded when they ended.
+    planned duration. `boot` is the duration of a reboot; `path` is the duration of a path calibration. For a
+    trial that is not open any more, `done` is the duration of the last attempt; `lost` is the duration of an
+    earlier attempt. Attempts whose controller was killed are left out, because their end was not recorded.
     """
     entries = read_journal(folder / JOURNAL)
     planned_s = {trial.id: trial.resolved.duration_s for trial in read_plan(folder).trials}

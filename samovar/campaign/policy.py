@@ -37,7 +37,7 @@ class Policy:
 
     @property
     def loosened(self) -> Mapping[str, object]:
-        """The profile of thresholds, and all thresholds looser than their defaults, for manifest.json."""
+        """The profile of thresholds, and all looser than their defaults, for manifest.json; may be empty."""
         bounds = {}
         for key, one in keys.keys_of(keys.Thresholds).items():
             bound, default = (getattr(own, one.attribute) for own in (self.thresholds, DEFAULT_THRESHOLDS))

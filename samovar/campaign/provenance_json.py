@@ -1,6 +1,6 @@
-"""Make the content of provenance.json, and compare it with that of an earlier run.
+"""Make the content of provenance.json, and compare it with the content that an earlier run wrote.
 
-It has the versions, recipes and hosts that a campaign was run with.
+The file has the versions, recipes and hosts that a campaign was run with.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def provenance_of(
 
 
 def this_node() -> Mapping[str, str]:
-    """Return this computer's name (in a job of Slurm, the node's), kernel release and samovar version."""
+    """Return this computer's name (in a job of Slurm, its node name), kernel release and samovar version."""
     node = os.environ.get("SLURMD_NODENAME") or platform.node()
     return {"node": node, "node_kernel": platform.release(), "samovar": __version__}
 
@@ -54,7 +54,7 @@ def this_node() -> Mapping[str, str]:
 def _git_state(root: Path) -> Mapping[str, object]:
     """Return a project's git revision and whether files differ from it.
 
-    Empty outside a git checkout, and on a controller without git.
+    The result is empty outside a git checkout, and on a controller without git.
     """
 
     def git(*words: str) -> str:

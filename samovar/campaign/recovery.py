@@ -186,7 +186,7 @@ def restore_campaign(
                         boot_settings.adopt(lasting)
                         boot_settings.restore()
                 hosts.append(host)
-            except SamovarError as error:  # of settings that need a reboot also RecipeError
+            except SamovarError as error:  # RecipeError comes from settings that need a reboot
                 restored.problems.append(str(error))
         restored.hosts[folder.name] = (*restored.hosts.get(folder.name, ()), *hosts)
 

@@ -95,7 +95,8 @@ class TestbedRunner:
     def _run_with_retries(self, trial: Trial, queue: TrialQueue) -> TrialEnd:
         """Run a trial until its verdict is valid or suspect, at most `retries` + 1 times.
 
-        If path calibration refuses the path of the trial, the trial has failed and is not retried.
+        Returns how the trial ended here. If path calibration refuses the path of the trial, the trial has
+        failed and is not retried.
         """
         context = self.context
         policy, last = context.policy, context.policy.config.retries + 1

@@ -36,7 +36,7 @@ checksums."""
 class Summary:
     """What a campaign has achieved so far.
 
-    `trials` is the number of trials that the run was to complete, `done` how many of them are complete.
+    `trials` is the number of trials that the run was to complete; `done` of these trials are complete.
     `blocked` has the trials that no testbed can run. `failed` maps the remaining trials to the reasons why
     they are not complete. `quarantined` maps hosts to reasons. `stopped` is the reason why the run ended
     early, otherwise empty. If the user picked a part of the plan, `part` states how much of the plan has run.
@@ -78,7 +78,7 @@ class CampaignRun:
     emit_lock: AbstractContextManager[bool] = field(default_factory=Lock, init=False)
 
     def run(self, provenance: Mapping[str, object]) -> Summary:
-        """Run every open trial; `provenance` is the content of provenance.json.
+        """Run every open trial, and return the summary; `provenance` is the content of provenance.json.
 
         A trial that fails does not end the run. On Ctrl-C, the running trial is ended and its hosts are
         restored, and then KeyboardInterrupt is raised. Raises CampaignError if the campaign's folder cannot
@@ -225,7 +225,7 @@ class CampaignRun:
 
 
 def note_pick(picked: Picked, state: CampaignState, note: Note) -> None:
-    """Record in the journal the trials to which a run is limited, if the journal's last entry differs.
+    """Record in the journal the trials to which a run is limited, unless the journal has them already.
 
     A run of the whole plan is recorded with an empty list. Nothing is recorded if trials are run again
     (`picked.again`), because an earlier run has already run them.
@@ -242,7 +242,7 @@ def _trials_with(ids: Iterable[str], plan: Plan) -> Sequence[Trial]:
 
 
 def adopt_plan(folder: Path, plan: Plan, sources: Mapping[str, bytes], picked: Picked) -> Summary:
-    """Store a changed plan without open trials in its campaign; no host is contacted."""
+    """Store a changed plan without open trials in its campaign, contact no host, and return the summary."""
     with Journal(folder / JOURNAL) as journal:
         state = fold(journal.entries)
         note_pick(picked, state, journal.note)

@@ -62,11 +62,11 @@ class TrialQueue:
             return None
 
     def _next(self, testbed: str) -> Trial | None:
-        """Return the next trial for a testbed.
+        """Return the next trial for a testbed, or None if it can run no open trial.
 
-        If several testbeds share the campaign, the trial is taken from the first block that has open trials:
-        of the treatment that this testbed has run least often compared with the other testbeds. If two
-        testbeds took trials in order, each would get the same half of the treatments in every block.
+        If several testbeds share the campaign, the trial is taken from the first block that has open trials.
+        Its treatment is the one that this testbed has run least often compared with the other testbeds. If
+        two testbeds took trials in order, each would get the same half of the treatments in every block.
         """
         ready = filter(self._can_run[testbed], self._open.values())
         first = next(ready, None)
@@ -88,7 +88,11 @@ class TrialQueue:
             return self._attempts[trial.id]
 
     def finish(self, testbed: str, trial: Trial, end: TrialEnd) -> None:
-        """Record how a trial ended on the testbed that took it."""
+        """Record how a trial ended on the testbed that took it.
+
+        A returned trial goes back to the queue if another testbed can run it. With `fail_fast`, any other
+        trial that is not done stops the queue.
+        """
         with self._change:
             self._running.pop(testbed, None)
             self._ran[testbed][treatment_of(trial)] += end == "done"

@@ -332,7 +332,7 @@ def test_hosts_with_a_running_campaign_are_refused_except_with_force(
     sessions = sessions_with(target)
     controller = start_holder(sshd, target, campaign(tmp_path, "first"))
     try:
-        with pytest.raises(LeaseError, match=r"campaign demo/first .* --force, which spoils the trial"):
+        with pytest.raises(LeaseError, match=r"campaign demo/first .* --force, which spoils its trial"):
             require_idle(sessions, force=False)
         assert list(require_idle(sessions, force=True)) == [target.host]
     finally:

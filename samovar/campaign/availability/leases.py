@@ -23,7 +23,7 @@ from samovar.units import format_duration
 
 SILENT_S = 600.0
 """A lease may be taken over if its host has restored itself and no heartbeat has come for this long."""
-SPOILS_TRIAL = "wait for its end, or use --force, which spoils the trial that runs there"
+SPOILS_TRIAL = "wait for the end of that campaign, or use --force, which spoils its trial"
 
 
 def this_process() -> dict[str, str]:
@@ -79,7 +79,7 @@ def _first_line(file: str) -> str:
 
 @dataclass(frozen=True)
 class LeaseRequest:
-    """A request to use a testbed's hosts for a campaign, from a controller that has locked its journal."""
+    """A request to use a testbed's hosts for a campaign, from the controller that has locked its journal."""
 
     folder: Path
     testbed: str
@@ -115,7 +115,7 @@ class LeaseRequest:
         if holder_is_gone(lease) and (lease.left == "restored" or _nothing_changed(lease)):
             return "its controller is gone, and the host is restored"
         if lease.left == "restored" and lease.silent_s > SILENT_S:
-            return f"it has been silent for {SILENT_S:.0f} s, and the host is restored"
+            return f"its controller has been silent for {SILENT_S:.0f} s, and the host is restored"
         return ""
 
 
@@ -228,7 +228,9 @@ def _refusal(host: str, lease: Lease, advice: str = "") -> LeaseError:
     who = "{command} of {owner} (process {pid}), campaign {campaign} on testbed {testbed}".format_map(known)
     age, silent = (format_duration(round(seconds), 2) for seconds in (lease.age_s, lease.silent_s))
     if not advice and lease.alive and not holder_is_gone(lease):
-        advice = "wait for its end, or use --force, which ends its trial and restores the host"
+        advice = (
+            "wait for the end of that campaign, or use --force, which ends its trial and restores the host"
+        )
     elif not advice:
         state = "has restored itself" if lease.left == "restored" else "may still be changed"
         advice = (

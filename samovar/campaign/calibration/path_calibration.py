@@ -52,7 +52,7 @@ class PathResult:
 
 
 def endpoints_of(resolved: Resolved, behind: frozenset[str]) -> Endpoints | None:
-    """Return a sender and a receiver that are on different sides of the bottleneck, or None.
+    """Return a sender and a receiver on different sides of the bottleneck, or None if no flow has them.
 
     Sender and receiver belong to one of the trial's flows. Flows of IPv6 are left out, because calibrations
     send packets of IPv4. The sender must not have the setting `shaper`, which may be slower than the

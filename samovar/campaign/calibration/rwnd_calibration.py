@@ -55,7 +55,7 @@ class WindowProbe:
 
 
 def window_probes(scripts: TrialScripts) -> tuple[WindowProbe, ...]:
-    """Return a probe for each pair of addresses, and segment size, whose flows may need fitted buffers."""
+    """Return a probe for each two addresses and segment size with flows that may need fitted buffers."""
     probes: dict[tuple[str, str, int], WindowProbe] = {}
     for pair in scripts.flows:
         flow, recipe, mss = pair.flow, pair.recipe, pair.parameters.get("mss")

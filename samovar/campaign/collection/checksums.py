@@ -77,7 +77,7 @@ def read_sums(text: bytes) -> dict[str, str]:
 
 
 def sums_digest(folder: Path) -> Mapping[str, str]:
-    """Return `sums_sha256` for a journal event: the SHA-256 of a folder's SHA256SUMS, if it has one."""
+    """Return `sums_sha256` for a journal event: the SHA-256 of a folder's SHA256SUMS; empty without it."""
     sums = folder / SUMS
     return {"sums_sha256": sha256_of(sums)} if sums.is_file() else {}
 

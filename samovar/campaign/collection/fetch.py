@@ -108,7 +108,7 @@ def salvage(
 def check_room(host: str, size_bytes: int, local: Path) -> None:
     """Raise CampaignError if the controller's disk has no room for files of this size from a host.
 
-    A TestbedError would blame the host.
+    This is not a TestbedError, because a TestbedError would blame the host.
     """
     free = free_here(local)
     if size_bytes + SPARE_BYTES > free:

@@ -60,7 +60,7 @@ class Verification:
 def verify(folder: Path, emit: Emit = silent) -> Verification:
     """Compare every file of a campaign with its recorded checksum.
 
-    Emits events `verifying`, in which `done` is the number of bytes read so far, and `of` the total number.
+    Emits events `verifying`, in which `done` is the number of bytes read so far; `of` is the total number.
     Raises CampaignError if the folder has no journal, or if the journal cannot be read.
     """
     started_s = time.monotonic()
@@ -172,7 +172,11 @@ class _Verifier:
                 yield f"{path}/{name}", sha256
 
     def _in_unrecorded_folders(self) -> Iterator[tuple[str, str]]:
-        """Yield the files of trials whose end is not in the journal: their controller runs or was killed."""
+        """Yield path and checksum of each file of the trials whose end is not in the journal.
+
+        The controller of such a trial still runs, or was killed. Folders that the journal does not know are
+        reported.
+        """
         for home in ("trials", "set-aside"):
             place = self._folder / home
             names = [one.name for one in place.iterdir() if one.is_dir()] if place.is_dir() else []
@@ -242,7 +246,7 @@ class _Verifier:
             self._add(JOURNAL, "lines have changed or are missing since they were copied to the bundle")
 
     def compare_checksums(self, expected: Mapping[str, str], sizes: Mapping[str, int], emit: Emit) -> None:
-        """Compare checksums on all CPUs.
+        """Compute checksums on all CPUs; report files that differ from their expected checksums.
 
         Large files come first, so that the CPUs finish at about the same time.
         """

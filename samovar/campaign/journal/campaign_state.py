@@ -20,7 +20,7 @@ TRIAL_EVENTS = (
 SET_ASIDE = re.compile(r"set-aside/[A-Za-z0-9][^/]*")
 """The folder of an attempt that was set aside. A merge copies it, so a journal must name no other folder."""
 CONTROLLER_KILLED = "its controller was killed"
-"""The reason of an interrupted trial whose end the next run has recorded."""
+"""The reason that the next run records for a trial whose controller was killed."""
 TrialStatus = Literal["in flight", "completed", "failed", "interrupted"]
 
 
@@ -32,7 +32,7 @@ class TrialState:
     attempt finishes, and stays "in flight" if the controller crashes. `seconds` and `overhead_s` (time not
     spent on traffic) are None until the attempt finishes. If the controller was killed, `seconds` is the
     total of the phases that it recorded. `phases` maps each phase to its duration in seconds. `testbed` is
-    where the attempt ran, and `node` the computer that controlled it. `set_aside` lists the folders of all
+    where the attempt ran, and `node` is the computer that controlled it. `set_aside` lists the folders of all
     attempts that were set aside, perhaps the last one too. If the last attempt is in flight or was
     interrupted, `earlier` is the result of the last attempt before it that was not interrupted.
     """
@@ -152,7 +152,10 @@ class CampaignState:
         return sum(not is_open(self.trials.get(id_)) for id_ in ids)
 
     def on(self, testbed: str) -> CampaignState:
-        """Return the state with only the hosts of one testbed, named without `@TESTBED`."""
+        """Return the state with only the hosts of one testbed, named without `@TESTBED`.
+
+        If `testbed` is empty, the state is returned unchanged.
+        """
         if not testbed:
             return self
         end = f"@{testbed}"
@@ -292,6 +295,6 @@ def _apply_trial_event(state: CampaignState, entry: Entry) -> None:
 
 
 def _host_name(values: Mapping[str, Any]) -> str:
-    """Return the name of an event's host, HOST@TESTBED if several testbeds share the campaign."""
+    """Return the name of an event's host; it is HOST@TESTBED if several testbeds share the campaign."""
     testbed = values.get("testbed")
     return f"{values['host']}@{testbed}" if testbed else str(values["host"])

@@ -56,7 +56,8 @@ def read_journal(file: Path) -> list[Entry]:
 def is_running(file: Path) -> bool:
     """Return whether a controller has locked a journal, maybe on another computer that shares the disk.
 
-    The journal may be missing, or on a read-only disk. Raises CampaignError if it cannot be opened.
+    Returns False if the journal is missing. The journal may be on a read-only disk. Raises CampaignError if
+    it cannot be opened.
     """
     try:
         fd = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
@@ -166,7 +167,10 @@ class Journal:
         os.close(self._fd)
 
     def _take_lock(self) -> None:
-        """Lock the journal. Raises BlockingIOError if it stays locked, longer than is_running() locks it."""
+        """Lock the journal. Raises BlockingIOError if another process keeps it locked for LOCK_WAIT_S.
+
+        is_running() locks the journal for a shorter time.
+        """
         until_s = time.monotonic() + LOCK_WAIT_S
         while True:
             try:

@@ -1,4 +1,4 @@
-"""Run the traffic of a trial: start it on all hosts at the same time, and watch it until it ends on all.
+"""Run the traffic of a trial: start it on all hosts at the same time, and watch it until all hosts ended it.
 
 While the traffic runs, the throughput is read from the interface counters of the receiving hosts. A counter
 is read as a small file over the existing SSH connection, which starts no program on the host. Hosts without
@@ -65,7 +65,7 @@ class Traffic:
         self._sessions.map(self._watch, self._hosts)
 
     def _watch(self, session: Session) -> None:
-        """Run the watch script of one host, again after each report, until the traffic has ended."""
+        """Run the watch script of one host, and rerun it after each report until the traffic has ended."""
         host = session.host
         t0_ns = self._t0_ns.get(host, 0)  # a host without clients and servers starts nothing
         try:

@@ -161,7 +161,7 @@ class TrialRun:
         """Store on each host the script with which it restores itself if it loses its controller.
 
         Before that, the journal gets the states of all hosts. If a state lacks a value that is needed to
-        restore it, the journal gets none, and TestbedError is raised.
+        restore it, the journal gets no state, and TestbedError is raised.
         """
         before, scripts = self.evidence.before, dict[str, str]()
         with self._phase("guard"):
@@ -289,7 +289,10 @@ class TrialRun:
             self.context.last_states[host] = (self.scripts.read_body(host), state)
 
     def _collect(self, session: Session) -> list[Mapping[str, object]]:
-        """Fetch the files of a host. If the connection is lost, fetching continues over a new one."""
+        """Fetch the files of a host, and return their entries for the manifest.
+
+        If the connection is lost, fetching continues over a new one.
+        """
         # Programs are stopped and the host is restored; only boot settings are left to restore.
         body = self.boot_settings.restore_body(session.host)
         session.set_on_loss(self.scripts.script(session.host, (body,)) if body else None)

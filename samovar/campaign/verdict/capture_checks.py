@@ -28,8 +28,8 @@ assumed."""
 HOUSEKEEPING_PORTS = frozenset({53, 67, 68, 123, 319, 320, 5353})
 """Ports of DNS, DHCP, NTP, PTP and mDNS, whose packets do not count as competing traffic."""
 INVALID_COMPETING_LIMITS = 10
-"""If competing traffic exceeds this many times its limit, the trial is invalid; if it exceeds the limit by
-less, the trial is suspect."""
+"""If competing traffic exceeds this many times its limit, the trial is invalid. Competing traffic of one to
+this many times its limit makes the trial suspect."""
 SLACK_BYTES = 65_536
 """Two byte counts may differ by this much, because of packets in flight or packets without flow data."""
 FULL_FRAME_BYTES = 1514

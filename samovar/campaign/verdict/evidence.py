@@ -25,9 +25,9 @@ State = Mapping[str, str]
 STARTED = re.compile(r"^(\S+)\.pid (\d+\.\d+)$", re.MULTILINE)
 TRAFFIC_OVER = re.compile(r"^order-stop (\d+\.\d+)$", re.MULTILINE)
 QUEUE, STAGE = "queue.", "stage."
-"""Prefixes of a router's counters: those of queue disciplines, and those of the delay stages before them."""
+"""Prefixes of a router's counters: QUEUE for queue disciplines, STAGE for the delay stages before them."""
 NETWORK, SHAPING = "network.", "shaping."
-"""Prefixes of values that are read together with the counters: those of MTUs and routes, and those of queue
+"""Prefixes of values that are read together with the counters: NETWORK for MTUs and routes, SHAPING for queue
 disciplines, filters and firewall rules that shape packets."""
 UNKNOWN, UNSEEN = "unknown", "unseen"
 """Keys after the prefixes NETWORK and SHAPING: `unknown` means that the program that reads the values failed,
@@ -95,12 +95,13 @@ class CounterSpan:
 class Evidence:
     """Everything that the checks of one trial need. Each phase of the trial adds its findings.
 
-    `before` has each host's state before any change, `as_set` after the settings were applied, `found` after
-    the traffic, and `restored` after the host was restored. `counters` were read before and after the
-    traffic. `network` has the MTUs and routes from before the first trial of this run, for hosts whose MTU
-    the trial does not set. `halted` has the clients that were stopped, or not even started, because of a stop
-    rule. `started` maps clients, and `traffic_over` hosts, to seconds since the epoch by the host's clock.
-    `checks` has the results of all checks that were run.
+    Each host's states are in `before` (before any change), `as_set` (after the settings were applied),
+    `found` (after the traffic) and `restored` (after the host was restored). `counters` were read before and
+    after the traffic. `network` has the MTUs and routes from before the first trial of this run, for hosts
+    whose MTU the trial does not set. `halted` has the clients that were stopped, or not even started, because
+    of a stop rule. `started` has the start of each client, and `traffic_over` has the end of the traffic on
+    each host. Both are in seconds since the epoch by the host's clock. `checks` has the results of all checks
+    that were run.
     """
 
     scripts: TrialScripts

@@ -25,8 +25,8 @@ from samovar.plan import PathPlan
 CPU, CLOCK = "cpu.", "clock"
 """The prefix of the keys of CPU counters (the CPU's number follows it), and the key of the clock readings."""
 FAILURES = (f"{NETWORK}{UNKNOWN}", f"{SHAPING}{UNKNOWN}")
-"""A host reports the first key if reading MTUs and routes failed, the second if listing queue disciplines and
-rules failed."""
+"""A host reports the first key if reading MTUs and routes failed. It reports the second key if listing queue
+disciplines and rules failed."""
 LEAST_SECONDS = 4
 """Traffic must last this many whole seconds to show whether a busy router kept the bottleneck's rate."""
 OFFLOAD = "offload."
@@ -47,7 +47,7 @@ def check_network(evidence: Evidence) -> Iterator[Check]:
     The network is the MTU, the offload flags, the routes, and all that shapes packets: queue disciplines,
     filters and firewall rules. On hosts whose MTU the trial does not set, MTU and routes before the traffic
     are also compared with those before the first trial of this run. If a program that reads the network
-    failed, the trial is suspect.
+    failed and no change was found, the trial is suspect.
     """
     for host, span in evidence.counters.items():
         before, after = span.state(NETWORK)
@@ -160,7 +160,7 @@ def _compare_router_rate(evidence: Evidence, path: PathPlan) -> tuple[bool, str]
     if not down.rate_bps or len(captures) != 1 or not evidence.is_ipv4:
         return False, "its effect is unknown: no capture shows all that passed the bottleneck"
     (plan,) = captures
-    # The bottleneck of Linux counts the Ethernet header, dummynet of FreeBSD only the IP packet.
+    # The bottleneck of Linux counts the Ethernet header; dummynet of FreeBSD counts only the IP packet.
     header_bytes = 0 if evidence.resolved.hosts[path.router].os == "freebsd" else ETHERNET_HEADER_BYTES
     try:
         seconds = bytes_by_second(evidence.capture_file(plan), behind, header_bytes)

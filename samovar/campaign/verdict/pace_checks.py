@@ -165,7 +165,7 @@ def _by_count(evidence: Evidence, ends: FlowEnds, pace: Pace, name: str, host: s
 
 
 def _captured(evidence: Evidence, ends: FlowEnds, pace: Pace, host: str) -> Sending | None:
-    """Return the packets that one endpoint of a flow sent, if a capture at this endpoint has them."""
+    """Return the packets that one endpoint of a flow sent; None if no capture at this endpoint shows them."""
     flow = ends.flow
     address = flow.from_address if pace.end == "from" else flow.to_address
     same = (one for one in evidence.started_flows if one.recipe.header.transport == "icmp")

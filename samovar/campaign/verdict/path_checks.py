@@ -36,8 +36,8 @@ BUSY_PACKETS = 2
 BUSY_S = 0.5
 """The rate of a bottleneck is judged only if it was busy for at least this long in total."""
 INVALID_BUSY_TOLERANCES = 3
-"""If the rate of a busy bottleneck deviates by more than this many tolerances, the trial is invalid; if it
-deviates by less, the trial is suspect."""
+"""If the rate of a busy bottleneck deviates by more than this many tolerances, the trial is invalid. A
+deviation of one to this many tolerances makes the trial suspect."""
 
 
 def check_path_calibration(evidence: Evidence) -> Iterator[Check]:

@@ -1,8 +1,8 @@
 """Parse the output of path calibration scripts into the measurement of one direction of the path.
 
 The calibration sends a burst of packets, which fills the queue at the router and shows rate and buffer. Then
-the calibration sends packets at a pace that does not fill the queue. They show losses, duplicates and
-reordering.
+the calibration sends packets at a pace that does not fill the queue. These packets show losses, duplicates
+and reordering.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from samovar.recipes import ETHERNET_HEADER_BYTES, IP_UDP_BYTES
 RATE_PARTS = 40
 PING = re.compile(r"icmp_seq=(\d+) .*time=([\d.]+) ms")
 FIRST_ECHO = {"0", "1"}
-"""Sequence numbers of the first echo request on FreeBSD and on Linux. The round-trip time of this request is
-ignored, because it may include the time for ARP."""
+"""The sequence number of the first echo request is 0 on FreeBSD and 1 on Linux. The round-trip time of this
+request is ignored, because it may include the time for ARP."""
 IPERF3_OUTPUT = re.compile(r"^iperf3 (burst|paced)\n", re.MULTILINE)
 WHOLE_INTERVAL_S = 0.05
 """A shorter interval in iperf3's report is the remainder at the end, from which no rate is computed."""

@@ -1,6 +1,7 @@
 """Read packet captures for the verdict: packets and bytes of each stream, in one pass over the file.
 
-Unlike the R package, which measures every packet, this reader only counts packets, in about 1 µs each.
+Unlike the R package, which measures every packet, this reader only counts packets, which takes about 1 µs per
+packet.
 """
 
 from __future__ import annotations
@@ -88,7 +89,7 @@ class PacketStream:
 class CaptureSummary:
     """The streams of a capture. If the capture could not be read, `error` is the reason.
 
-    `whole` is False if reading stopped at the packet limit, `torn` is True if the file ends within a packet.
+    `whole` is False if reading stopped at the packet limit; `torn` is True if the file ends within a packet.
     """
 
     streams: dict[Key, PacketStream] = field(default_factory=dict)
@@ -102,7 +103,7 @@ class CaptureSummary:
 
 
 def read_capture(file: Path, most_packets: int) -> CaptureSummary:
-    """Read up to `most_packets` of a gzip-compressed capture of Ethernet frames.
+    """Return a summary of the first `most_packets` packets of a gzip-compressed capture of Ethernet frames.
 
     Raises ValueError if the file is not such a capture. Raises OSError, EOFError or zlib.error if it cannot
     be read or unpacked.

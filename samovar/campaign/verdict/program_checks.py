@@ -14,7 +14,8 @@ from samovar.units import format_bytes
 
 STOPPED = ("0", "143")
 """Exit codes of a logger that was stopped: 0 if it ended by itself after SIGTERM, 143 (128 + SIGTERM) if the
-signal ended it. A logger that is killed because it takes too long to end has KILLED, on FreeBSD 124."""
+signal ended it. A logger that is killed because it takes too long to end has the exit code KILLED, or
+124 on FreeBSD."""
 KILLED = "137"
 RECORD_TRAFFIC = frozenset({"beacons", "tcp-info"})
 """Loggers that record packets or connections of other programs at an interval. They may have nothing to
@@ -56,7 +57,7 @@ def check_exit_codes(evidence: Evidence) -> Iterator[Check]:
 
 
 def check_loggers(evidence: Evidence) -> Iterator[Check]:
-    """Check that each logger ended without an error when it was stopped, and has samples if it takes any.
+    """Check that each logger ended without an error when stopped, and has the samples that it must have.
 
     The first line of a trace has the names of its columns.
     """
@@ -78,7 +79,11 @@ def check_loggers(evidence: Evidence) -> Iterator[Check]:
 
 
 def _has_samples(evidence: Evidence, host: str, program: Program) -> bool:
-    """Return whether a logger takes samples at an interval, and has taken some during the traffic."""
+    """Return whether the trace of a logger must have samples.
+
+    A trace must have samples if its logger takes them at an interval, and the traffic lasted longer than the
+    interval. The loggers in RECORD_TRAFFIC, and those of UNSEEN_QUEUES on FreeBSD, are exceptions.
+    """
     recipe, path = evidence.scripts.recipe_of(host, program), evidence.resolved.path
     interval_s = program.values.get("interval_s", recipe.defaults.get("interval_s"))
     if not isinstance(interval_s, float) or program.recipe in RECORD_TRAFFIC:
