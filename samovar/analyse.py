@@ -71,7 +71,7 @@ def analyse(
 
 
 def unmeasured(campaign: Path, root: Path, emit: Emit, part: AnalysedPart | None = None) -> Unmeasured:
-    """Return which trials of a campaign, or of a part of it, are not measured yet.
+    """Return the trials of a campaign, or of a part of it, that are not measured yet, and their sizes.
 
     Raises AnalysisError and InstallationError as analyse() does.
     """

@@ -109,7 +109,7 @@ class HostPool:
                 for factor, count in self._levels.items()
             )
             if host in self._probation:
-                self._quarantine(host, f"failed again as in the previous run: {reason}")
+                self._quarantine(host, f"failed again, as in an earlier run: {reason}")
             elif len(failures) >= least and varied:
                 self._quarantine(host, f"{len(failures)} failed trials in a row: {reason}")
 

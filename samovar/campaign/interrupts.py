@@ -67,7 +67,7 @@ class Interrupts:
     def __enter__(self) -> Interrupts:
         if threading.current_thread() is threading.main_thread():
             for number in FIRST_SIGNALS:
-                if signal.getsignal(number) is not signal.SIG_IGN:  # which nohup sets
+                if signal.getsignal(number) is not signal.SIG_IGN:  # nohup sets SIG_IGN
                     self._before[number] = signal.signal(number, self._handle)
             self._report_unraisable, sys.unraisablehook = sys.unraisablehook, self._raise_again
         return self

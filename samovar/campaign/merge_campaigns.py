@@ -229,7 +229,7 @@ def _require_one_plan(shards: Sequence[_ShardCampaign]) -> None:
             )
         if one.whole_plan != first.whole_plan:
             raise CampaignError(
-                f"{one.folder}: its plan differs from that of {first.folder}; must be shards of one plan "
+                f"{one.folder}: its plan differs from the plan of {first.folder}; must be shards of one plan "
                 "(after a change of the experiment, use `fab run` with the same --shard)"
             )
         if one.shard in seen:

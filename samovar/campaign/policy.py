@@ -85,7 +85,7 @@ def _routers(testbed: Testbed) -> Iterator[tuple[tuple[str, str], int]]:
 
 
 def _behind(testbed: Testbed) -> Mapping[str, frozenset[str]]:
-    """Return for each direction of the bottleneck, `down` and `up`, the addresses on its receiving side."""
+    """Return the addresses on the receiving side of the bottleneck for each direction, `down` and `up`."""
     place = testbed.bottleneck
     if place is None:
         return {}

@@ -180,7 +180,7 @@ class TestbedRunner:
         if not self.boot_settings.hosts:
             return
         self.context.record_scripts(folder)
-        self.context.interrupt.requested.clear()  # no trial runs any more; these reboots are awaited
+        self.context.interrupt.requested.clear()  # set by Ctrl-C; it would end the wait for reboots
         try:
             self.boot_settings.restore()
         except SamovarError as error:  # also RecipeError, if a recipe has changed since a crash

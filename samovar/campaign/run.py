@@ -162,7 +162,7 @@ class CampaignRun:
         for (testbed, host), old, new in changed_kernels(before, provenance) if done else ():
             values = {"host": host, "kernel_before": old, "kernel_now": new, "completed": done}
             contexts[testbed].report("kernel-changed", **values)
-        # Sessions have no quarantined hosts, such as hosts that do not answer.
+        # Quarantined hosts, such as hosts that do not answer, have no session any more.
         hosts = {
             runner.setup.testbed: (*runner.context.sessions.hosts, *runner.hosts.quarantined)
             for runner in runners

@@ -38,7 +38,7 @@ class TrialQueue:
     ) -> None:
         self._open = {trial.id: trial for trial in trials}
         self._can_run, self._attempts, self._fail_fast = can_run, dict(attempts), fail_fast
-        self._ran = {testbed: Counter[Hashable]() for testbed in can_run}  # trials run of each treatment
+        self._ran = {testbed: Counter[Hashable]() for testbed in can_run}  # trials done by treatment
         self._running: dict[str, Trial] = {}
         self._change = threading.Condition()
         self.stopped = ""

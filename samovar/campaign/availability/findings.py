@@ -85,14 +85,14 @@ def _split(testbed: str, finding: Finding, nowhere: Collection[str]) -> Iterator
     if len(elsewhere) < len(finding.trials):
         yield replace(named, trials=tuple(id_ for id_ in finding.trials if id_ in nowhere))
     yield replace(
-        named, trials=elsewhere, stops=False, remedy=f"they run on another testbed; {finding.remedy}"
+        named, trials=elsewhere, stops=False, remedy=f"these trials run on another testbed; {finding.remedy}"
     )
 
 
 def require_runnable(
     plan: Plan, by_testbed: Mapping[str, Sequence[Finding]], allow_partial: bool, ids: Collection[str]
 ) -> list[dict[str, list[str]]]:
-    """Return for each testbed the trials that it cannot run, with reasons.
+    """Return, for each testbed, the trials that it cannot run, with reasons.
 
     `ids` has the trials of the run, including those that are complete. Raises TestbedError if some trials can
     run on no testbed, unless `allow_partial` is True and at least one trial is complete or can run.

@@ -126,7 +126,7 @@ def _nothing_changed(lease: Lease) -> bool:
         unrestored = fold(read_journal(Path(folder) / JOURNAL)).unrestored
     except CampaignError:
         return False
-    # The second name is that of a campaign that several testbeds share.
+    # If several testbeds share the campaign, its journal names the host HOST@TESTBED.
     return host not in unrestored and f"{host}@{testbed}" not in unrestored
 
 

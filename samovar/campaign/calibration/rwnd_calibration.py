@@ -112,7 +112,7 @@ def render_window_probe(
 
 
 def fit_buffers(shares: Mapping[WindowProbe, int]) -> dict[str, int]:
-    """Return for each receiver the receive buffer in bytes that gives the requested windows.
+    """Return, for each receiver, the receive buffer in bytes that gives the requested windows.
 
     `shares` maps each probe to the measured share of the buffer that the kernel advertises, in 256ths. A host
     has one buffer for all senders, so the smallest of the required buffers is used; no window then exceeds
@@ -126,7 +126,7 @@ def fit_buffers(shares: Mapping[WindowProbe, int]) -> dict[str, int]:
 
 
 def render_fit(scripts: TrialScripts, host: str, buffer_bytes: int) -> str:
-    """Return the script that sets a host's receive buffer, and prints `MINIMUM BUFFER BUFFER` in bytes."""
+    """Return the script that sets a host's receive buffer, and prints its minimum, default and maximum."""
     recipe = scripts.catalogue.recipe("setting", "rwnd", scripts.system(host))
     return scripts.script(host, (recipe.render("fit", {"buffer_bytes": buffer_bytes}),))
 

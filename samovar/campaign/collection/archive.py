@@ -117,7 +117,7 @@ def _recorded_sums(folder: Path) -> dict[str, str]:
     sums = {name: sha256 for name, sha256 in found.items() if TRACE.fullmatch(name)}
     place = folder.resolve()
     for parent in {Path(name).parent for name in sums}:
-        if (folder / parent).resolve() != place / parent:  # it has `..` or a symbolic link
+        if (folder / parent).resolve() != place / parent:  # the path has `..` or a symbolic link
             where = printable(str(parent))
             raise CampaignError(f"{folder}: {where}, from a {SUMS}, leads out of its trial; nothing was done")
     return sums
@@ -139,7 +139,7 @@ def _write(archive: Path, folder: Path, sums: Mapping[str, str], place: Path) ->
                 else:
                     tar.add(folder / name, name)
         sync(archive)
-    except OSError as error:  # the error may be that of the pipe to zstd, if zstd cannot write
+    except OSError as error:  # if zstd cannot write, its pipe breaks, which is an OSError too
         raise CampaignError(f"{folder}: not archived: {error}") from error
     if zstd.returncode:
         raise CampaignError(f"{folder}: not archived: zstd ended with code {zstd.returncode}")

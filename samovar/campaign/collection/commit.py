@@ -25,7 +25,7 @@ def commit_trial(in_progress: Path, trials: Path) -> Path:
         raise CampaignError(f"{partial[0]}: this file was not fetched completely")
     if target.exists():
         raise CampaignError(f"{target}: exists already; a completed trial is never overwritten")
-    # Files that came from hosts were verified on arrival.
+    # Files from hosts were verified on arrival, so their checksums need not be computed again.
     files = json.loads(manifest.read_bytes()).get("files", ())
     write_sums(in_progress, {entry["path"]: entry["sha256"] for entry in files})
     # A rename may reach the disk before the files do, unless they are synced first: fsync(2).

@@ -32,7 +32,7 @@ ARCHIVE = "traces.tar.zst"
 """The file to which `fab archive` moves all traces."""
 TRACE = re.compile(r"(trials|set-aside)/[^/]+/traces/.+")
 GROWING = re.compile(r"journal\.jsonl|journal\.torn-\d+|\.reserve|.*\.part")
-"""Files of a campaign that runs or whose controller was killed; DiskReserve writes .reserve."""
+"""The journal, and files that a running or killed controller leaves; they have no recorded checksum."""
 
 
 @dataclass(frozen=True, order=True)

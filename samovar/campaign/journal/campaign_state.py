@@ -279,7 +279,7 @@ def _apply_trial_event(state: CampaignState, entry: Entry) -> None:
                 seconds=sum(trial.phases.values()) if killed else entry.t_s - trial.t_start_s,
                 overhead_s=values.get("overhead_s"),
             )
-        case "trial-refused" if is_open(trial):  # otherwise its result still counts, as it did not run again
+        case "trial-refused" if is_open(trial):  # a complete trial keeps its result, as it did not run again
             reasons = tuple(values["reasons"])
             trial = replace(trial, status="failed", verdict="invalid", reasons=reasons)
         case "trial-reopened":

@@ -170,7 +170,7 @@ class TrialRun:
                 try:
                     scripts[host] = self.scripts.on_loss(host, before[host], boot)
                 except RecipeError as error:
-                    before.clear()  # nothing is changed yet; never restore half a state
+                    before.clear()  # _clear() must not restore half a state; nothing is changed yet
                     message = f"{host}: its state was not read completely: {error}"
                     raise TestbedError(message, host) from error
             for host, state in before.items():

@@ -259,7 +259,7 @@ def test_trials_that_another_testbed_can_run_are_not_blocked() -> None:
     assert combine_findings({"left": [lacks]}) == [lacks]
     (finding,) = combine_findings({"left": [lacks], "right": []})
     assert (finding.host, finding.stops) == ("left: src", False)
-    assert "they run on another testbed" in str(finding)
+    assert "these trials run on another testbed" in str(finding)
 
 
 def test_trials_that_no_testbed_can_run_are_blocked_with_a_finding_for_each_testbed() -> None:

@@ -371,7 +371,7 @@ UNMERGEABLE: list[tuple[Callable[[list[Path]], None], str]] = [
     (same_shard_twice, r"-copy: shard 2/2 was run twice, also in .*; name only one of the two"),
     (whole_campaign, r"not a shard; must be a campaign that `fab run x --shard 1/2` made"),
     (other_division, r"shard 2/4, but .* is shard 1/2; must be shards of one division, such as 1/2 and 2/2"),
-    (other_plan, r"its plan differs from that of .*; must be shards of one plan"),
+    (other_plan, r"its plan differs from the plan of .*; must be shards of one plan"),
     (other_version, r"versions differ: samovar: 1.0 in shard 1/2, 2.0 in shard 2/2; must be equal, or use"),
     (other_kernel, r"kernel of lab lab: uml 6.1.1 in shard 1/2, uml 6.2.0 in shard 2/2"),
     (
