@@ -144,7 +144,7 @@ class PartExplainer:
         removed = bool(written) and isinstance(holder[0], Map) and steps[-1] not in holder[0]
         arrivals = nodes_at(self.tree, (*steps[:-1], "arrivals")) if steps[-1] == "start" else []
         below = () if removed else self._weakest(key)
-        # Parts have copies of the top level's values; dict.fromkeys leaves each value only once.
+        # Parts have copies of the top level's values; dict.fromkeys keeps each value only once.
         recipes = self._of_recipes(steps[1], "logger") if steps[-1] == "logger" else ()
         values = dict.fromkeys([*recipes, *factor_values, *_values(arrivals), *written, *below])
         return Explanation(self.prefix + key, tuple(values), levels, removed and not factor_values)
@@ -172,7 +172,7 @@ class PartExplainer:
         """Return a key's values in the weakest layers: the default and, in a path, the bottleneck device."""
         owner, _, own = key.rpartition(".")
         if owner == "path" and self.testbed.device is not None and own != "delay":
-            own, factor = ("delay", "2 * ") if own == "rtt" else (own, "")  # its delay is one-way
+            own, factor = ("delay", "2 * ") if own == "rtt" else (own, "")  # the device's delay is one-way
             link = self.testbed.bottleneck_link or ""
             node = node_at(self.testbed.tree, "links", link, "adapter", own)
             values = [LayerValue.of(node, "testbed")] if isinstance(node, Text) else []

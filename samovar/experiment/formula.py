@@ -117,7 +117,7 @@ NAMES: Mapping[str, Dimension] = {
         if f"{name}{direction}" != "path.delay"
     },
 }
-"""Names that formulas of every experiment may use. RATE means RATE.down, and likewise BDP and others."""
+"""Names that formulas of every experiment may use. RATE, without a direction, means RATE.down."""
 
 
 def canonical(name: str) -> str:
@@ -332,8 +332,8 @@ class FormulaKind:
     def value(self, number: Fraction) -> int | float:
         """Convert a number that a formula computed to a value of this kind.
 
-        Raises UnitError for a number that is negative or too large, or that is or becomes 0 where 0 is not
-        allowed.
+        Raises UnitError for a number that is negative or too large, and for one that is or rounds to 0 if the
+        kind does not allow 0.
         """
         most = 1 if self.dimensions == (SHARE,) else LARGEST
         value = self.typed(number) if 0 <= number <= most else None

@@ -86,7 +86,7 @@ def load_experiment(
         experiment = _check_experiment_file(path, merged.tree, testbed, catalogue, problems, options)
     if testbed is not None:
         problems += check_site(testbed, options.config, catalogue)
-    if problems or experiment is None or testbed is None or merged is None:  # None only beside problems
+    if problems or experiment is None or testbed is None or merged is None:  # None only if there are problems
         raise DefinitionError(tuple(dict.fromkeys(problems)))
     return replace(resolve_experiment(experiment, testbed, options), files=campaign_files(merged, testbed))
 
@@ -175,7 +175,7 @@ def _check_experiment_file(
 ) -> Experiment | None:
     """Check an experiment without a profile, and with each of its profiles.
 
-    Return the experiment with the profile and the overrides (--set) of `options` applied.
+    Return the experiment with the profile and overrides (--set) of `options` applied; None if it is invalid.
     """
     outputs = options.outputs or package_outputs()
     profiles = read_profiles(tree, problems)
@@ -243,7 +243,7 @@ def _usable_testbed(path: Path, problems: list[Problem]) -> Testbed | None:
 
 
 def _own_testbed(path: Path, tree: Map, problems: list[Problem]) -> Path | None:
-    """Return the path of the testbed that an experiment names; report an unknown testbed."""
+    """Return the path of the testbed that an experiment names. Report an unknown one and return None."""
     name = tree.get("testbed")
     if not isinstance(name, str):
         return None
@@ -261,6 +261,6 @@ def _valid(checked: Validation[M], problems: Sequence[Problem]) -> M:
     Raises DefinitionError for the given problems and for those that the validation found.
     """
     every = tuple(dict.fromkeys([*problems, *checked.problems]))
-    if every or checked.model is None:  # None only beside problems
+    if every or checked.model is None:  # None only if there are problems
         raise DefinitionError(every)
     return checked.model

@@ -252,7 +252,7 @@ def _unreadable(path: Path, error: OSError, what: str) -> DefinitionError:
 class _Parser:
     """Parses a file, or one value that begins at `start`.
 
-    The tree leaves out what `problems` reports as wrong.
+    Keys that are duplicate, not words or without a space after `:` are reported and left out of the tree.
     """
 
     def __init__(self, file: str, content: str, start: Position | None = None) -> None:

@@ -16,7 +16,7 @@ from samovar.units import counted
 SEVERAL = ("part", "trial")
 """Options that all figures and tables have. Each accepts one name or a list of names."""
 LEAST_PERCENTAGE = 2
-"""A bound or tolerance of a share that is at least this large was probably meant as a percentage.
+"""If a bound or tolerance of a share is at least this large, it was probably meant as a percentage.
 
 A share is at most 1, or slightly more because of measurement errors.
 """

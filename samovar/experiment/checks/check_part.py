@@ -49,12 +49,12 @@ def check_part(part: PartToCheck) -> None:
 
 
 def _check_levels(part: PartToCheck) -> None:
-    """Report misleading names, factors without levels, unknown hosts in `at`, levels with the same name."""
+    """Report factors with misleading names or without levels, unknown hosts in `at`, and duplicate labels."""
     for factor in part.model.factors.values():
         where = ("factors", factor.name)
         if factor.name in keys.TABLE_COLUMNS:
             message = f"factor '{factor.name}' has the name of a column in tables of results; rename it"
-            part.checked.report(where, message, key=True, once=True)  # it may be reported as unknown
+            part.checked.report(where, message, key=True, once=True)  # it may be an unknown factor too
         if not factor.levels and part.checked.intact(*where):
             part.checked.report(where, f"factor '{factor.name}' has no levels; give at least one")
         if factor.sets and factor.name not in factor.sets and keys.is_target(factor.name, part.model):

@@ -81,7 +81,7 @@ def _check_wlan(checked: Validation[keys.Testbed], testbed: keys.Testbed, name: 
         checked.check_name((*where, "access_point"), "host at this link", wlan.access_point, hosts)
     elif keys.access_point(testbed, name) is None:
         routers = sum(testbed.hosts[host].role == "router" for host in hosts)
-        message = f"link '{name}' has {counted(routers, 'router')}; add access_point: with one of its hosts"
+        message = f"link '{name}' has {counted(routers, 'router')}; add access_point: HOST to `wlan`"
         checked.report(where, message)
 
 

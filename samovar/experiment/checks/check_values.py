@@ -1,4 +1,4 @@
-"""Check each value of a part: the key is known, the value is readable, names exist, the recipe accepts it.
+"""Check each value of a part: its key and the names in it are known, and types and recipes accept it.
 
 The values of levels are checked like the part's own values. Settings of hosts in config.yaml and testbeds are
 checked here as well.
@@ -132,7 +132,7 @@ def _unknown_names(part: PartToCheck, one: PartValue) -> Iterator[Refusal]:
     known: dict[str, Collection[str] | None] = {}
     if what == "flow":
         known = {"flow": part.flow_labels}
-    elif what == "host or role" and "/" not in name and ":" not in name:  # else a subnet
+    elif what == "host or role" and "/" not in name and ":" not in name:  # otherwise, it is a subnet
         known = {"host or role": part.end_names}
     elif what == "logger":
         yield from ((one.where, False, message) for message in _unknown_logger(part, one.owner, name))
@@ -157,7 +157,7 @@ def _unknown_logger(part: PartToCheck, owner: str, name: str) -> Iterator[str]:
         recorded = next((one for known in elsewhere for one, by in known if name in by), name)
         if recorded in quantities:
             instead = f"use `logger: {recorded}`, which {quantities[recorded][0]} records there"
-            yield f"logger {name} is not for {system}; {instead}"
+            yield f"logger {name} does not run on {system}; {instead}"
         else:
             yield unknown(f"logger on {system}", name, {*quantities, *names})
 
@@ -222,9 +222,9 @@ def _setting_refusals(
 
 
 def setting_parameters(catalogue: keys.RecipeCatalogue, *systems: str) -> dict[str, keys.ParameterInfo]:
-    """Return the parameters that files may set, from all recipes of kind `setting` for these systems.
+    """Return the parameters of all recipes of kind `setting` for these systems, if files may set them.
 
-    Each is named RECIPE.PARAMETER.
+    The keys of the result are RECIPE.PARAMETER.
     """
     return {
         f"{recipe}.{name}": info

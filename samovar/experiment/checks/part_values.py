@@ -93,7 +93,7 @@ class PartToCheck:
 
     @property
     def device_link(self) -> str | None:
-        """The link whose device is the testbed's bottleneck."""
+        """The link whose device is the testbed's bottleneck, or None."""
         return self.testbed.bottleneck_link if self.testbed else None
 
     @cached_property
@@ -129,10 +129,10 @@ class PartToCheck:
         return [factor for factor in self.model.factors.values() if factor in found]
 
     def recipes_of(self, owner: str, *, of_kind: bool = False) -> list[Parameters]:
-        """Return the parameters of each recipe of a path, flow or logger, including recipes of levels.
+        """Return the parameters of each recipe of a path, flow or logger, including recipes that levels name.
 
         With `of_kind`, the result includes queue disciplines or generators that the part does not use.
-        Whether the recipe of a treatment has a parameter is checked when the treatment is planned.
+        The plan checks whether the recipe that a treatment uses has a parameter.
         """
         kind = RECIPE_KINDS[owner.partition(".")[0]]
         if kind == "aqm" and self.device_link:

@@ -78,7 +78,7 @@ class Validation(Generic[M]):
 
 
 def validate(model: type[M], tree: Map) -> Validation[M]:
-    """Validate a tree repeatedly, each time without the values that were invalid, until it is valid."""
+    """Validate a tree; leave out invalid values and validate the rest again, until all of it is valid."""
     checked: Validation[M] = Validation(None, tree, [])
     while True:
         try:
@@ -86,11 +86,11 @@ def validate(model: type[M], tree: Map) -> Validation[M]:
             return checked
         except ValidationError as error:
             every = error.errors(include_url=False)
-            new = [one for one in every if checked.intact(*_place_of(one))]  # others are consequences
+            new = [one for one in every if checked.intact(*_place_of(one))]  # not caused by left_out
             own = [one for one in new if not _is_explained(one, every)]
             checked.problems += [_problem(one, model, checked.tree) for one in own]
             invalid = {tuple(step for step, _, _ in _walk(checked.tree, _place_of(one))) for one in every}
-            if () in invalid:  # the tree as a whole
+            if () in invalid:  # the tree as a whole is invalid
                 return checked
             checked.left_out += invalid
             checked.tree = cast(Map, _without(checked.tree, invalid))

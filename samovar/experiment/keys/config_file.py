@@ -66,7 +66,7 @@ class Notify(Strict):
         "program gets the messages on standard input and in variables named SAMOVAR_*."
     )
     on: tuple[Annotated[Occasion, choice("occasion", *OCCASIONS)], ...] = entry(
-        "When to run it. `end`: when a run ends; `trouble`: at failures, and when a run stops early.",
+        "When the command runs. `end`: when a run ends; `trouble`: at failures, and when a run stops early.",
         OCCASIONS,
     )
     timeout_s: Duration = entry("Longest time that the command may take.", 30.0)
@@ -92,7 +92,7 @@ class Config(SourceFile):
     )
     backoff_most_s: Pause = entry("Longest pause before a trial is repeated.", 300.0)
     quarantine: Positive = entry(
-        "A host that makes this many trials in a row fail, at different levels, is not used any more.", 3
+        "A host that makes this many trials in a row fail, at different levels, is no longer used.", 3
     )
     host_wait_s: Duration = entry("How long to wait for a lost host before the next trial.", 120.0)
     free_space: Size = entry(

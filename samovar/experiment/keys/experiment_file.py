@@ -164,7 +164,6 @@ def members_of(flow: Flow, testbed: Testbed, number: int | None = None) -> Itera
     """Yield the flows that an entry expands to.
 
     Successive flows use the hosts of a plural role, such as senders, in turn.
-
     `number` is the number of random arrivals, which number_of() cannot determine. If `from` or `to` names no
     host, nothing is yielded.
     """

@@ -80,7 +80,7 @@ class NetworkPath(WithParameters):
     """Rate, delay, loss and queue of the bottleneck.
 
     A value is None if a factor must set it. A single rate, jitter or share applies downstream only. A single
-    buffer or aqm also applies upstream if there is a rate upstream, a single loss_burst if there is a loss.
+    buffer or aqm applies upstream too if a rate is set there. A single loss_burst applies to both directions.
     """
 
     EXCLUSIVE = (("rtt", "delay"),)

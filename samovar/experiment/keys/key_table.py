@@ -85,7 +85,7 @@ class SourceFile(Strict):
 
     @property
     def tree(self) -> Map | None:
-        """The file's tree with its positions.
+        """The file's tree with its positions; None if the model was not read from a file.
 
         The tree of an experiment has base, fragments, profile and --set merged, and all its parts are
         complete.

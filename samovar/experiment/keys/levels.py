@@ -49,7 +49,7 @@ TABLE_COLUMNS = (
     *("cycle", "start_s", "before_s", "end_s", "cwnd_packets", "cause", "first", "counts"),
     *("episode", "first_s", "last_s", "frames", "drop_s", "drops", "pause_to_drop_s"),
 )
-"""Columns that the tables of the analysis have beside those of the factors, which must have other names."""
+"""Columns that tables of results have besides the factors' columns. Factors must have other names."""
 NOT_OF_HOSTS = ("path", "traffic", "loggers", "stop")
 """A dotted target that begins with one of these words is not a setting of hosts."""
 
@@ -182,7 +182,7 @@ class Factor:
 
     @property
     def linked(self) -> bool:
-        """Whether each level maps targets to values. Otherwise, the factor has `targets`."""
+        """Whether each level maps targets to values. Otherwise, a level has one value for all `targets`."""
         return not self.sets and is_free(self.name)
 
     @property
@@ -365,7 +365,7 @@ Treatment = Mapping[str, Level]
 
 
 def _read_include(lines: tuple[Mapping[str, object], ...], info: ValidationInfo) -> tuple[Treatment, ...]:
-    """Return the treatments that the lines of `include` add; the factors keep their order.
+    """Return the treatments that the lines of `include` add, each with the factors in the part's order.
 
     A level is the factor's level with the given label, or a new one. Raises ValidationError, which tells
     where in the lines each error is.

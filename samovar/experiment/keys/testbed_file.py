@@ -82,7 +82,7 @@ class ProgramType(types.ValueType):
 
 def _command_word(word: str) -> str:
     try:
-        word.format_map(dict.fromkeys(PLACEHOLDERS, "x"))  # as when power is needed
+        word.format_map(dict.fromkeys(PLACEHOLDERS, "x"))  # as before it runs
     except KeyError as error:
         raise UnitError(unknown("placeholder", error.args[0], PLACEHOLDERS)) from None
     except (ValueError, AttributeError, IndexError, TypeError):
@@ -122,7 +122,7 @@ QUANTA = types.whole_number("integer", "a number of quanta", "65535", 0, LARGEST
 CPUS = types.whole_number("integer", "a number of processors", "2", 1, 64)
 User = Annotated[str, USER]
 Rate = Annotated[int, types.RATE]
-Memory = Annotated[int, types.SIZE, Field(ge=128_000_000)]  # in bytes; a kernel needs as much
+Memory = Annotated[int, types.SIZE, Field(ge=128_000_000)]  # in bytes; a kernel needs at least this much
 Command = Annotated[tuple[str, ...], COMMAND]
 
 
@@ -258,7 +258,7 @@ class Host(Strict):
         "Role of the host, by which experiments name it: sender, sender2, senders."
     )
     address: Annotated[str, CONTROL_ADDRESS] = entry(
-        "Address or host name on the control network, for SSH; in a lab an address."
+        "Address or host name on the control network, for SSH; labs need an address."
     )
     interfaces: Mapping[Interface, NetworkInterface] = entry(
         "Interfaces on the testbed's links, without that of the control network.", {}

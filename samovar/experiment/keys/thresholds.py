@@ -44,26 +44,26 @@ class Thresholds(Strict):
     )
     rate: Share = entry(
         "Largest deviation of a full queue's rate from the plan; above it, the trial is suspect; above 3 "
-        "times as much, invalid.",
+        "times as much, it is invalid.",
         0.04,
     )
     offered: Share = entry(
         "Largest deviation of a flow's sent rate from its requested rate; above it, the trial is suspect; "
-        "above 3 times as much, invalid.",
+        "above 3 times as much, it is invalid.",
         0.05,
     )
     stall_s: Duration = entry(
-        "A trial is suspect if a paced flow pauses for longer than this, in addition to the planned time "
+        "A trial is suspect if a paced flow pauses longer than this, in addition to the planned time "
         "between packets.",
         0.2,
     )
     competing: Share = entry(
         "Largest share of captured bytes that belong to no flow; above it, the trial is suspect; above 10 "
-        "times as much, invalid.",
+        "times as much, it is invalid.",
         0.001,
     )
     competing_bytes: Size = entry(
-        "Up to this number of captured bytes may belong to no flow, whatever their share.",
+        "Number of captured bytes that may belong to no flow, whatever their share.",
         20_000,
         alias="competing_least",
     )
@@ -88,7 +88,7 @@ class Thresholds(Strict):
         "Smallest free space on a host; less space stops the trial as invalid.", 50_000_000
     )
     capture_packets: Positive = entry(
-        "Number of packets that the verdict reads from each capture; a million take about a second.",
+        "Packets that the verdict reads from each capture; a million take about a second.",
         1_000_000,
         alias="capture_packets",
     )

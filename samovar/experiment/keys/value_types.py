@@ -220,14 +220,14 @@ def named(
 def whole_number(
     name: str, meaning: str, example: str, least: int = 0, most: int = units.LARGEST, unit: str = ""
 ) -> ValueType:
-    """Return a type of whole numbers from `least` to `most`, which may be followed by `unit`."""
+    """Return a type of whole numbers from `least` to `most`. In files, `unit` may follow the number."""
     bounds = f"from {least} up" if most == units.LARGEST else f"from {least} to {most}"
     pattern = rf"{'[1-9][0-9]{0,17}' if least else _WHOLE}{f'{unit}?' if unit else ''}"
     limits: dict[str, Any] = {"minimum": least} | ({} if most == units.LARGEST else {"maximum": most})
     what = meaning.partition(" ")[2]
 
     def parse(text: str) -> int:
-        number = re.sub(rf"(?<=\d){unit}$", "", text)  # of 1500KB, the message must not quote 1500K
+        number = re.sub(rf"(?<=\d){unit}$", "", text)  # the message about 1500KB must not quote 1500K
         return units.parse_count(number, least=least, most=most, what=what)
 
     types = ["integer", "string"]

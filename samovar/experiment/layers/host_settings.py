@@ -76,7 +76,7 @@ def resolve_settings(
 
 
 def settings_by_host(tree: Map, testbed: Testbed) -> Map:
-    """Return an experiment, part or profile without settings that need the values of weaker layers.
+    """Return an experiment, part or profile in which no setting depends on values of weaker layers.
 
     If layers give a setting to different hosts, the setting gets a value for each host.
     """

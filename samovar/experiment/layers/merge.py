@@ -1,10 +1,10 @@
 """Merge layers of an experiment: base experiments, fragments, the file itself, a profile, `--set`.
 
-Mappings are merged key by key; any other value is replaced by that of the stronger layer, and so is a setting
-with values by host. A layer may change flows and loggers by name ({bulk: {size: 1GB}}), and add a flow or
-logger by giving all required keys. Replaced values stay beside the new value (Map.overridden), so that
-`fab explain` can show them, and so that host_settings.py finds values of hosts that the new value does not
-name.
+Mappings are merged key by key, except settings with values by host. These settings, and all values that are
+not mappings, are replaced by those of the stronger layer. A layer may change flows and loggers by name
+({bulk: {size: 1GB}}), and add a flow or logger by giving all required keys. Replaced values stay beside the
+new value (Map.overridden), so that `fab explain` can show them, and so that host_settings.py finds values of
+hosts that the new value does not name.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def merge_maps(base: Map, over: Map, problems: list[Problem], kind: str = "part"
         elif isinstance(value, Map) and kind != "settings":  # a weaker layer's host must not win over a role
             was = _by_direction(base, key, value) if kind == "path" else was
             new = merge_maps(was, value, problems, own_kind) if isinstance(was, Map) else value
-        remembers = new is not value and kind != "factors"  # a merged mapping has `overridden` of its own
+        remembers = new is not value and kind != "factors"  # a merged mapping has its own `overridden`
         replaced = (result[key],) if key in result and not remembers else ()
         chain = (*over.overridden.get(key, ()), *replaced, *result.overridden.get(key, ()))
         if chain:
@@ -127,9 +127,9 @@ def _by_direction(path: Map, key: str, over: Map) -> Node | None:
 
 
 def with_upstream_queue(part: Map, *, varies: bool = False) -> Map:
-    """Return a part whose path has a weaker layer's upstream aqm and buffer, if it has an upstream rate.
+    """Return a part whose path takes aqm and buffer upstream from weaker layers if it has a rate upstream.
 
-    With `varies`, a path without a rate counts as one with an upstream rate, which a factor sets.
+    With `varies`, a path without a rate is treated alike, because a factor may set a rate upstream.
     """
     path = part.get("path")
     has_rate = node_at(path, "rate", "up") is not None
@@ -154,7 +154,7 @@ def _change_entries(key: str, entries: Seq, changes: Map, problems: list[Problem
     for name, change in changes.items():
         if not isinstance(change, Map):
             message = f"{name}: must be a mapping with the keys that a {what} may have"
-            problems.append(change.position.problem(f"{message}; as a list, write [{{{what}: NAME, …}}]"))
+            problems.append(change.position.problem(f"{message}; for a list, write [{{{what}: NAME, …}}]"))
             continue
         known = False
         for index, one in enumerate(result):

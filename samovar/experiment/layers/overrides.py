@@ -131,7 +131,7 @@ def _setter(factors: Map, key: str, below: str) -> str | None:
 
 
 def _targets(part: str | None, key: str, value: Node, factors: Mapping[str, Map]) -> Iterator[Steps]:
-    """Yield the nested keys to set: in parts with a factor of this name the factor, in others the key."""
+    """Yield the nested keys to set: in parts that have the factor, its levels; in other parts, the key."""
     name = key.removeprefix("factors.")
     parts = list(factors) if part is None else [part]
     having = [one for one in parts if name in factors.get(one, {})]

@@ -31,7 +31,7 @@ class MergedExperiment:
     """An experiment's tree merged with all files that it reuses.
 
     `sources` are the paths of these files; the experiment's own file is first. `complete` is false if a file
-    or fragment is missing. Other errors in the tree may then be consequences of the missing file or fragment.
+    or fragment is missing or invalid. Other errors in the tree may then be consequences of this.
     """
 
     tree: Map
@@ -47,7 +47,7 @@ def merge_reused(tree: Map, path: Path, problems: list[Problem]) -> MergedExperi
 
 
 class _Reuse:
-    """Reads and merges the files of one experiment. `missing` is true if a file or fragment is missing."""
+    """Reads and merges the files of one experiment. `missing` is true if one of them is unusable."""
 
     def __init__(self, path: Path, problems: list[Problem]) -> None:
         self.folder, self.sources, self.problems, self.missing = path.parent, [path], problems, False

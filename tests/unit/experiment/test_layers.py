@@ -285,7 +285,7 @@ def test_a_profile_overrides_all_files_and_may_use_fragments(folder: Folder) -> 
         ),
         (
             "extends: base\ntraffic: {bulk: 1s}\n",
-            "study.yaml:3:17: bulk: must be a mapping with the keys that a flow may have; as a list, write [{flow: NAME, …}]",
+            "study.yaml:3:17: bulk: must be a mapping with the keys that a flow may have; for a list, write [{flow: NAME, …}]",
         ),
         (
             "extends: base\nloggers: {quue: {interval: 1s}}\n",

@@ -238,7 +238,7 @@ def test_a_key_that_conflicts_with_the_levels_of_a_factor_is_refused(
         ("parts.two.path.rate.up=1Mbit", "--set parts.two.path.rate.up=1Mbit: 'path.rate.up' is set by the levels of factor 'home'; use --set home=...", 1),
         ("parts.two.path={rate: 1Mbit}", "--set parts.two.path={rate: 1Mbit}: 'path.rate' is set by the levels of factor 'home'; use --set home=...", 1),
         ("parts.one.settings.cc=bbr", "--set parts.one.settings.cc=bbr: 'settings.cc' is set by the levels of factor 'cc'; use --set cc=...", 1),
-        ("traffic.bulk=3", "--set traffic.bulk=3: bulk: must be a mapping with the keys that a flow may have; as a list, write [{flow: NAME, …}]", 14),
+        ("traffic.bulk=3", "--set traffic.bulk=3: bulk: must be a mapping with the keys that a flow may have; for a list, write [{flow: NAME, …}]", 14),
         ("tcp.sak=on", "--set tcp.sak=on: unknown setting on linux 'tcp.sak'; did you mean 'tcp.sack'?", 1),
         ("experiment=x", "--set experiment=x: 'experiment' cannot be set; use --testbed, --profile or a file that extends this one", 1),
         ("testbed=lab", "--set testbed=lab: 'testbed' cannot be set; use --testbed, ", 1),
