@@ -35,8 +35,8 @@ TRIAL_BYTES = 90_000  # a host's share of manifest, facts, commands and logs
 ACKS_PER_PACKET = 0.5
 DEFAULT_RATE_BPS = 100_000_000
 LEAST_OVERHEAD_S, LAB_HOST_S = 2.5, 0.8
-"""Assumed overhead of a trial: that of a few hosts, and that of each host of a lab with more hosts, because
-these share one processor. In labs of 17 and 26 hosts, 14 to 24 s were measured."""
+"""Assumed overhead of a trial with few hosts, and assumed overhead per host in a lab with more hosts, which
+share one processor. In labs of 17 and 26 hosts, overheads of 14 to 24 s were measured."""
 ENDS = ("sender", "receiver")
 """Roles of hosts that see only their own flows. Routers and observers see all flows."""
 
@@ -283,7 +283,7 @@ def _offer(
 
 
 def _rates_bps(resolved: Resolved) -> Mapping[str, float]:
-    """Return the rate of each direction in bit/s: that of the path, or of a WLAN that all flows use if lower.
+    """Return the lowest rate of each direction in bit/s, of the path and of the WLANs that all flows use.
 
     A direction without a rate has the rate of the opposite direction, or DEFAULT_RATE_BPS.
     """

@@ -97,9 +97,9 @@ def _count_by_value(plan: Plan, only: Collection[str]) -> Counter[str]:
 
 
 def _stale(plan: Plan, before: Plan, results: set[str]) -> Iterator[Changed]:
-    """Pair each result with the planned trial of the same part, levels and replicate.
+    """Yield the stale results, grouped by equal changes.
 
-    Pairs with equal changes are grouped.
+    Each result is compared with the planned trial of the same part, levels and replicate.
     """
     old = {_levels_of(trial): trial for trial in before.trials if trial.id in results}
     found: dict[tuple[str, ...], list[tuple[str, str]]] = {}

@@ -32,11 +32,11 @@ Flows = Sequence[FlowPlan]
 
 @dataclass(frozen=True)
 class HostUse:
-    """Which settings of a host the flows use.
+    """The settings of a host that flows use.
 
-    `ccs` are the congestion controls of TCP flows from the host; None stands for the host's own. `windows`
-    tells whether a TCP flow uses the host's receive window, `tcp` whether a TCP flow begins or ends at the
-    host, and `passed` whether any flow passes the host.
+    `ccs` are the congestion controls of TCP flows from the host; None stands for the host's own. `windows` is
+    true if a TCP flow uses the host's receive window. `tcp` is true if a TCP flow begins or ends at the host.
+    `passed` is true if any flow passes the host.
     """
 
     ccs: frozenset[str | None] = frozenset()
@@ -171,14 +171,14 @@ class EffectiveValues:
 
 
 def duration_s(flow: FlowPlan, stop: StopPlan | None) -> float | None:
-    """Return how long a flow lasts, at most until the stop."""
+    """Return how long a flow lasts, at most until the stop; None if the flow has no duration."""
     if flow.duration_s is None or stop is None or stop.after_s is None:
         return flow.duration_s
     return min(flow.duration_s, max(stop.after_s - flow.start_s, 0.0))
 
 
 def ends_before(stop: StopPlan, flows: Flows) -> bool:
-    """Return whether every flow ends by itself before the traffic is stopped."""
+    """Return whether every flow has ended when `stop` would end the traffic."""
     ends_s = [flow.start_s + flow.duration_s for flow in flows if flow.duration_s is not None]
     timed = all(flow.duration_s is not None or flow.until is not None for flow in flows)
     return timed and stop.after_s is not None and max(ends_s, default=0.0) <= stop.after_s
@@ -190,7 +190,7 @@ def class_of(path: PathPlan, flow: FlowPlan) -> ClassPlan | None:
 
 
 def _matches(match: MatchPlan, flow: FlowPlan) -> bool:
-    """Return whether a match selects the downstream packets of a flow: its data, or the answers to them."""
+    """Return whether a match selects the downstream packets of a flow: its data or its answers."""
     data = (flow.from_address, flow.to_address, None, flow.port)
     return any(_is_match(match, *one) for one in (data, (data[1], data[0], data[3], None)))
 

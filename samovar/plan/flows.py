@@ -23,7 +23,7 @@ AIR_OVERHEAD_S = 0.000225
 """The time that a packet takes on the air of a WLAN in addition to its bits: waiting, preamble and ACK of its
 frame, and half of the frame of a TCP ACK, in 802.11g."""
 NUMBERED = r"(.+)[-.]([0-9]+)"
-"""A label and a number: the analysis takes it for a flow of the entry with that label (flow_label in R)."""
+"""Pattern of a label that ends in a number, such as bulk-2: the analysis counts it as a flow of bulk."""
 
 
 class RandomStream(NamedTuple):
@@ -49,7 +49,7 @@ class RandomStream(NamedTuple):
 def poisson_s(
     stream: RandomStream, rate_hz: float, until_s: float | None, count: int | None
 ) -> tuple[float, ...]:
-    """Return the arrival times of a Poisson process: the first `count`, or all before `until_s`.
+    """Return the arrival times of a Poisson process in seconds: the first `count`, or all before `until_s`.
 
     Raises PlanError for more than MOST_ARRIVALS.
     """
@@ -272,7 +272,7 @@ def limits_of(
 
 
 def air_bps(standard: str, rate_bps: int | None, packet_bytes: int) -> float:
-    """Return the rate in bit/s at which a WLAN of 802.11a, b or g carries packets; infinite for others."""
+    """Return the rate in bit/s at which a WLAN of 802.11a, b or g carries packets; otherwise infinity."""
     rates_bps, packet_bits = keys.WLAN_RATES_BPS.get(standard), packet_bytes * 8
     if rates_bps is None:
         return math.inf
@@ -295,7 +295,7 @@ def ends_of(
     """Return when the traffic ends.
 
     `transfer_s` returns the total time of all flows that have a size. Raises TreatmentError if flows wait for
-    each other, or if one waits for a flow that does not exist.
+    each other, or if `until` or `stop` names a flow that never ends or does not exist.
     """
     limit_s = stop.after_s if stop else None
     known: dict[str, Ends] = {}

@@ -34,7 +34,7 @@ CONTRADICT_RWND = {
     "linux": ("tcp.autotuning", "buffers.receive_default", "buffers.receive_max"),
     "freebsd": ("tcp.autotuning",),
 }
-"""Settings by operating system to which the recipe `rwnd` gives a value of its own, unless they are off."""
+"""The settings, by operating system, whose values the recipe `rwnd` overrides unless they are off."""
 QUEUE = ("buffer", "aqm")
 """Keys of the path whose single value applies to both directions if the rate is given for both."""
 DELAYS = ("delay", "rtt")
@@ -65,7 +65,7 @@ def with_device(path: keys.NetworkPath, device: keys.Adapter) -> keys.NetworkPat
 
 
 def _both(value: object, of_device: object) -> Directional[object]:
-    """Return a value for each direction; a direction without one has the device's."""
+    """Return the value of each direction; a direction without a value gets the device's value."""
     both = value if isinstance(value, Directional) else Directional(value, value)
     return Directional(*(of_device if one is None else one for one in (both.down, both.up)))
 
@@ -412,7 +412,7 @@ class TreatmentValues:
                 raise self._formula_error(f"{recipe}.{parameter}", text, error)
 
     def check_windows(self, flows: Sequence[FlowPlan]) -> None:
-        """Raise PlanError for a setting to which `rwnd` at the receiver of a flow gives another value."""
+        """Raise PlanError if `rwnd` at the receiver of a flow overrides a setting that has another value."""
         for host in sorted({flow.to_host for flow in flows}):
             settings = self.setting_parameters(host)
             for key in CONTRADICT_RWND.get(self.testbed.hosts[host].os, ()):

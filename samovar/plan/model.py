@@ -94,9 +94,9 @@ class DevicePlan(PlanValue):
 class PathPlan(PlanValue):
     """The settings of the bottleneck.
 
-    `down` is the direction from the bottleneck's `from` to its `to`, `up` the opposite one. The bottleneck is
-    a router, or the device of a link. If the bottleneck is a device, `down` begins at the link's first
-    host in the testbed's file, and the router's name is empty.
+    `down` is the direction from the bottleneck's `from` to its `to`, and `up` is the opposite direction. The
+    bottleneck is a router, or the device of a link. If the bottleneck is a device, `down` begins at the
+    link's first host in the testbed's file, and the router's name is empty.
     """
 
     router: str

@@ -2,7 +2,7 @@
 
 Trials stay within their part, and parts follow each other in the order of the file. A block contains one
 replicate of each treatment, so that drift over time affects all treatments about equally. The shuffle of a
-block depends on the seed, the part and the block only: more replicates append blocks and leave the others
+block does not depend on the number of replicates: more replicates append blocks and leave the existing blocks
 unchanged.
 
 Treatments between which a host must reboot, according to the headers of setting recipes, belong to different
@@ -30,7 +30,7 @@ REBOOT, RESET = "reboot", "interface-reset"
 Column = Sequence[Hashable]
 """A value for each treatment. Between treatments with equal values, no setting of a host has to change."""
 States = Mapping[str, Column]
-"""Maps a host to its settings that are costly to change, in each treatment; empty if none is changed."""
+"""The settings that are costly to change: for each host that has any, a column with their values."""
 
 
 def ordered(
@@ -172,7 +172,7 @@ def count_changes(parts: Sequence[tuple[States, States, Sequence[Slot]]]) -> Cha
 def _count(parts: Iterable[States], orders: Iterable[Sequence[int]]) -> tuple[int, int]:
     """Return how often hosts change their state, and how many hosts must be restored at the end.
 
-    `orders` has for each part the indices of its treatments, in the order of the trials.
+    `orders` has, for each part, the indices of its treatments in the order of the trials.
     """
     sequences: dict[str, list[Hashable]] = {}
     for hosts, order in zip(parts, orders, strict=True):

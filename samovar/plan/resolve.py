@@ -136,7 +136,8 @@ def _drain_s(values: TreatmentValues, mtu_bytes: int) -> float:
     """Return how long queued data may take to arrive after a flow has sent its last packet, in seconds.
 
     The bottleneck's buffer and the sender's ring, both full, must empty three times: for the queued data, for
-    the packets that reveal a loss, and for the retransmissions. Of two directions, the slower one counts.
+    the packets that reveal a loss, and for the retransmissions. If both directions have a rate, the result is
+    the longer of their times.
     """
     rates_bps = {one: rate_bps for one in DIRECTIONS if (rate_bps := values.path("rate", one))}
     if not rates_bps:

@@ -167,7 +167,7 @@ class Trials(Sequence[Trial]):
     @overload
     def __getitem__(self, index: slice) -> Sequence[Trial]: ...
     def __getitem__(self, index: int | slice) -> Trial | Sequence[Trial]:
-        """Make a new Trial at each access.
+        """Return one trial or the trials of a slice, made anew at each access.
 
         A hundred thousand stored trials would need more memory than the plan itself.
         """
@@ -256,7 +256,7 @@ def ids_of(treatments: Treatments, slots: Sequence[Slot]) -> list[str]:
     words = [[word(label) for label in labels] for labels in treatments.factors.values()]
     first = [] if treatments.part == MAIN else [word(treatments.part)]
     names = []
-    for levels in treatments.levels:  # part-levels; the part is left out if it is the only one, `main`
+    for levels in treatments.levels:  # PART-LEVELS-, without the part if this is `main`
         parts = [*first, *(one[level] for one, level in zip(words, levels, strict=True))]
         name = "-".join(filter(None, parts))[:LONGEST_NAME].strip("-.")
         names.append(f"{name}-" if name else "")
@@ -280,7 +280,7 @@ def word(level: str) -> str:
 
 
 def _hashes(treatments: Treatments, replicate: int) -> list[str]:
-    """Return the shortened hash of every treatment in one replicate."""
+    """Return each treatment's shortened hash in one replicate. Raises DesignError for equal treatments."""
     head = json.dumps([treatments.part, *treatments.components], ensure_ascii=False).encode()
     columns = treatments.columns(replicate).values()
     rows = zip(*([component.digest for component in column] for column in columns), strict=True)

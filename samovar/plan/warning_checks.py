@@ -158,7 +158,7 @@ def _below_two_segments(resolved: Resolved, _: RecipeCatalogue) -> Iterator[str]
     mss_bytes = _mtu_bytes(resolved) - IPV4_BYTES - TCP_BYTES
     smallest = min(_windows(resolved), default=2 * mss_bytes)
     if smallest < 2 * mss_bytes:
-        yield f"{format_bytes(smallest)} of {mss_bytes} bytes each"
+        yield f"{format_bytes(smallest)} against 2 x {mss_bytes} bytes"
 
 
 @_check("send buffer is below rwnd", run=_mtu, path=_queues_and_rtts, hosts=_sockets, flows=None)
@@ -179,7 +179,7 @@ def _small_send_buffer(resolved: Resolved, catalogue: RecipeCatalogue) -> Iterat
         sizes = parameters_of_type("size", declared, sender.settings.get("buffers", {}))
         if sizes.get("send_max", in_flight_bytes) < in_flight_bytes:
             send_max, rwnd = format_bytes(sizes["send_max"], 3), format_bytes(rwnd_bytes, 3)
-            yield f"send_max {send_max} at {flow.from_host}, rwnd {rwnd}"
+            yield f"send_max {send_max} at {flow.from_host} against rwnd {rwnd}"
 
 
 @_check("buffer is below one packet", run=_mtu, path=_queues_and_rtts, hosts=_mtu)
@@ -210,15 +210,16 @@ def _below_twenty_rtts(resolved: Resolved, _: RecipeCatalogue) -> Iterator[str]:
 def _never_starts(resolved: Resolved, _: RecipeCatalogue) -> Iterator[str]:
     for flow in resolved.flows:
         if flow.start_s >= resolved.duration_s:
-            yield f"'{flow.label}' at {_time(flow.start_s)}, traffic ends at {_time(resolved.duration_s)}"
+            start, end = _time(flow.start_s), _time(resolved.duration_s)
+            yield f"'{flow.label}' would start at {start}, but all traffic ends at {end}"
 
 
 @_check("a logger samples only once", run=_duration, loggers=None)
 def _samples_once(resolved: Resolved, _: RecipeCatalogue) -> Iterator[str]:
     for logger in resolved.loggers:
         if logger.interval_s is not None and logger.interval_s >= resolved.duration_s:
-            interval = f"{logger.logger} at {logger.host} every {_time(logger.interval_s)}"
-            yield f"{interval}, traffic ends at {_time(resolved.duration_s)}"
+            interval = f"{logger.logger} at {logger.host} samples every {_time(logger.interval_s)}"
+            yield f"{interval}, but all traffic ends at {_time(resolved.duration_s)}"
 
 
 @_check("dctcp has no queue that marks packets", path=_aqms, hosts=_cc, flows=None)
@@ -226,7 +227,7 @@ def _unmarked(resolved: Resolved, catalogue: RecipeCatalogue) -> Iterator[str]:
     for flow in _tcp_flows(resolved, catalogue):
         aqm = _direction(resolved.path, flow, resolved).aqm if resolved.path is not None else None
         if (flow.cc or resolved.hosts[flow.from_host].cc) == "dctcp" and aqm in DROP_TAIL:
-            yield f"flow '{flow.label}' through {aqm}, where it behaves like newreno"
+            yield f"flow '{flow.label}' passes {aqm}, through which dctcp behaves like newreno"
 
 
 @_check("snaplen is too short for headers with options", flows=None, captures=None)

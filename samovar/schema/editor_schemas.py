@@ -50,8 +50,8 @@ LEVEL_LABEL: Json = {
 AN_END: Json = {"type": ["number", "string"], "pattern": "^[0-9]"}
 LABEL = r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}"
 NO_ARRIVALS = r"(?!.*\.arrivals\.[a-z]+$)"
-"""Prefix of the pattern of a flow's label. As labels may contain dots, traffic.web.arrivals.count would also
-match as key `count` of a flow `web.arrivals`."""
+"""Prefix of the pattern of a flow's label. Without it, traffic.web.arrivals.count would also match as key
+`count` of a flow `web.arrivals`, because labels may contain dots."""
 FREE_NAME = rf"^(?!(?:{'|'.join(keys.PLAIN_FACTORS)})$)[^.]+$"
 """Pattern of invented names of factors, such as `home`, which are not targets."""
 
@@ -258,7 +258,7 @@ class ExperimentSchema:
     def _factors(self) -> Json:
         """Return the schema of `factors`: targets with levels, and invented names with linked levels."""
         found = self._keyed(self._targets, self._factor)
-        words = "Levels that set several keys: a list of mappings, each {factor: value, ..., label: word}."
+        words = "Levels that set several keys: a list of mappings, each {key: value, ..., label: word}."
         linked = self._refer("LinkedLevels", lambda: _levels(self._linked_level()))
         free = any_of(linked, self._explicit, self._any_levels())
         found["patternProperties"][FREE_NAME] = {**free, "description": words}

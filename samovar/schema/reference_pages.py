@@ -52,7 +52,7 @@ SHARED: Mapping[type[keys.Strict], type[keys.Strict]] = {
     keys.Experiment: keys.Part,
     keys.Logger: keys.Capture,
 }
-"""Models that share keys with another model of the page, which lists them."""
+"""Maps a model to another model of the page. The page lists keys that both have for the other model only."""
 LONGEST_REPEATED = 9
 """A recipe repeats descriptions of up to this many words; for longer ones, it refers to another recipe."""
 

@@ -105,7 +105,7 @@ class Configuration:
 
     @cached_property
     def names(self) -> Mapping[str, str]:
-        """The names of hosts in samovar: control names, without port and domain unless these are needed."""
+        """The names of hosts in samovar: control names, without port and domain where this is unambiguous."""
         controls = dict.fromkeys([*self.routers, *self.hosts])
         short = {one: _without_port_and_domain(one) for one in controls}
         hosts = Counter(short.values())
@@ -153,7 +153,7 @@ class Configuration:
     # Queues, traffic and parameters
 
     def queues(self) -> list[tuple[str, list[TeacupEntry]]]:
-        """Return the queues of each router; one list applies to all routers."""
+        """Return the queues of each router. A list that is not for a router belongs to the first router."""
         written = self.get("router_queues", (list, tuple, dict), [])
         if isinstance(written, dict):
             return [(str(one), self._entries("router_queues", several)) for one, several in written.items()]

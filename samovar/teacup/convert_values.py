@@ -46,7 +46,7 @@ def rate(value: Any) -> str:
 
 
 def size(value: Any) -> str:
-    """Convert a size in the notation of iperf, tc or ipfw: bytes, or with k, m or g for powers of 1024.
+    """Convert a size in the notation of iperf, tc or ipfw. The suffixes k, m and g mean powers of 1024.
 
     Examples are 64k, 30kb and 20Kbytes.
     """

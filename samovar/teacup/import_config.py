@@ -35,7 +35,7 @@ FIGURES = ["throughput-cdf", "rtt-cdf", "trial-time-series"]
 class ImportedConfig:
     """The result of an import.
 
-    `files` are the files written. `rows` has for each variable its name, its counterpart in samovar and a
+    `files` are the files written. `rows` has the name of each variable, its counterpart in samovar and a
     remark. `teacup_trials` is the number of trials that TEACUP would run.
     """
 
@@ -51,8 +51,8 @@ def import_config(
     """Write experiments/NAME.yaml and hosts/NAME.yaml into the project in the folder `root`.
 
     `schema` is the project's folder of editor schemas. Nothing of the configuration is executed, and no
-    password is written. Raises DefinitionError if the configuration cannot be read, ProjectError if one of
-    the files exists.
+    password is written. Raises DefinitionError if the configuration cannot be read, and ProjectError if one
+    of the files exists.
     """
     files = (root / "experiments" / f"{name}.yaml", root / "hosts" / f"{name}.yaml")
     for file in files:

@@ -98,7 +98,7 @@ class OldTrial:
         return max(flow.last_s for flow in self.flows)
 
     def uname(self, host: str) -> str:
-        """Return the host's system, release and version."""
+        """Return the host's system, release and version; empty without a log of uname."""
         files = self.files.hosts.get(host, {})
         return " ".join(read_text(files[UNAME]).split())[:200] if UNAME in files else ""
 
@@ -107,7 +107,7 @@ class OldTrial:
         return "freebsd" if self.uname(host).startswith("FreeBSD") else "linux"
 
     def interface_of(self, host: str) -> str:
-        """Return the interface at which a host's capture was made: the one with an address of a flow."""
+        """Return the interface at which a host's capture was made: the one with a flow's address, or ""."""
         ends = {end for flow in self.flows for end in (flow.source, flow.destination)}
         own = self.interfaces.get(host, {})
         return next((interface for address, interface in own.items() if address in ends), "")
@@ -146,7 +146,7 @@ def import_results(source: Path, results: Path) -> ImportedResults:
 
 
 def _read_trials(source: Path, notes: list[str]) -> Iterator[OldTrial]:
-    lists = sorted(source.glob("*_varying_params.log.gz"))  # its name begins with the prefix of all test ids
+    lists = sorted(source.glob("*_varying_params.log.gz"))  # named after the prefix of all test ids
     prefix = lists[0].name.removesuffix("_varying_params.log.gz") if lists else source.resolve().name
     seen = set[tuple[tuple[tuple[str, str], ...], int]]()
     ids = set[str]()

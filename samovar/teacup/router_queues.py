@@ -21,9 +21,9 @@ from samovar.units import format_rate, parse_rate
 UNLIMITED = "1000mbit"
 """The rate of an entry without a rate."""
 MOST_PACKETS = {"linux": 1000, "freebsd": 50}
-"""The queue size of an entry without one: TEACUP's default for tc, and dummynet's own."""
+"""The queue size of an entry without one: TEACUP's default for tc, and dummynet's own default."""
 PACKET_BYTES, FRAME_BYTES = 600, 1500
-"""Packet sizes with which TEACUP on Linux, and samovar, convert a BDP to packets; samovar's is the MTU."""
+"""Packet sizes for converting a BDP to packets: TEACUP's on Linux, and samovar's, which is the MTU."""
 LEAST_PACKETS, LEAST_BYTES = 1, 2048
 """The smallest queue that TEACUP computes from a BDP."""
 DIRECTIONS = ("down", "up")
@@ -110,7 +110,7 @@ def path_targets(
     queues, reader = path.queues, QueueReader(config.system(path.router), catalogue)
 
     def target(key: str, arguments: Iterable[str], value: Callable[[str, Names], str]) -> Target:
-        """Return the target of a key: a mapping by direction, or one value for a queue that both share."""
+        """Return the target of a key; its value is a mapping by direction, or one value for both."""
 
         def by_direction(names: Names) -> Any:
             found = {direction: value(direction, names) for direction in queues}
@@ -213,7 +213,7 @@ class QueueReader:
             times *= FRAME_BYTES / number(entry.read("avg_packet_size", names, PACKET_BYTES))
         up = ".up" if direction == "up" else ""
         rtt = entry.read("rtt", names)
-        if not rtt:  # TEACUP takes the queue's own delay for that of both directions
+        if not rtt:  # TEACUP assumes that the opposite direction has the same delay
             delays = {
                 one: number(queues[one].read("delay", names) or 0) if one in queues else 0
                 for one in DIRECTIONS

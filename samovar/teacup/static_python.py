@@ -64,7 +64,7 @@ def evaluate(node: ast.expr, names: Mapping[str, Value]) -> Value:
 
 
 def parse(text: str, file: str, mode: str = "exec") -> Any:
-    """Parse a text into a syntax tree. A DefinitionError omits the text, because it can contain passwords."""
+    """Parse a text into a syntax tree. Raises DefinitionError without the text, which can hold passwords."""
     try:
         return ast.parse(text, mode=mode)
     except SyntaxError as error:

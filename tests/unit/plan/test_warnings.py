@@ -99,17 +99,17 @@ def test_an_empty_list_of_captures_loggers_or_figures_has_no_warning(tmp_path: P
         ),
         (
             ("to: receiver}]", "to: receiver, start: 40s}]\nstop: {after: 30s}"),
-            "main: a flow never starts for all 4 treatments, e.g. newreno 50KB: 'bulk' at 40s, traffic ends at 30s",
+            "main: a flow never starts for all 4 treatments, e.g. newreno 50KB: 'bulk' would start at 40s, but all traffic ends at 30s",
         ),
         (
             ("{logger: tcp-state, at: sender}", "{logger: tcp-state, at: sender, interval: 40s}"),
             "main: a logger samples only once for all 4 treatments, e.g. newreno 50KB: "
-            "tcp-info at src every 40s, traffic ends at 30s",
+            "tcp-info at src samples every 40s, but all traffic ends at 30s",
         ),
         (
             ("cdg]", "dctcp]"),
             "main: dctcp has no queue that marks packets for 2 of 4 treatments, e.g. dctcp 50KB: "
-            "flow 'bulk' through pfifo, where it behaves like newreno",
+            "flow 'bulk' passes pfifo, through which dctcp behaves like newreno",
         ),
         (
             ("traffic:", "exclude: [{cc: cdg, rwnd: 50KB}, {cc: newreno, rwnd: 1MB}]\ntraffic:"),
@@ -279,7 +279,10 @@ HOSTS = RESOLVED.hosts
             _with(path=_path(rate_bps=10**10)),
             "rwnd is below the path's bandwidth-delay product: 10MB against 25MB",
         ),
-        (_with(flows=(_flow(rwnd_bytes=1_119),)), "rwnd is below two segments: 1.119KB of 560 bytes each"),
+        (
+            _with(flows=(_flow(rwnd_bytes=1_119),)),
+            "rwnd is below two segments: 1.119KB against 2 x 560 bytes",
+        ),
         (
             _with(hosts={**HOSTS, "dst": _host("dst", rwnd_bytes=2**30)}),
             "rwnd is beyond TCP's largest window: 1.074GB",
@@ -296,10 +299,13 @@ HOSTS = RESOLVED.hosts
             _with(hosts={**HOSTS, "src": _host("src", mtu_bytes=9000)}),
             "duration is below 20 RTTs at a full buffer",
         ),
-        (_with(duration_s=2.0), "a flow never starts: 'late' at 2.5s, traffic ends at 2s"),
+        (
+            _with(duration_s=2.0),
+            "a flow never starts: 'late' would start at 2.5s, but all traffic ends at 2s",
+        ),
         (
             _with(duration_s=0.01),
-            "a logger samples only once: tcp-info at src every 10ms, traffic ends at 10ms",
+            "a logger samples only once: tcp-info at src samples every 10ms, but all traffic ends at 10ms",
         ),
         (
             _with(hosts={**HOSTS, "src": _host("src", cc="dctcp")}),
@@ -307,11 +313,11 @@ HOSTS = RESOLVED.hosts
         ),
         (
             _with(hosts={**HOSTS, "src": _host("src", settings={"buffers": {"send_max": "50KB"}})}),
-            "send buffer is below rwnd: send_max 50KB at src, rwnd 10MB",
+            "send buffer is below rwnd: send_max 50KB at src against rwnd 10MB",
         ),
         (
             _with(path=_path(rate_bps=10**11), flows=(_flow(rwnd_bytes=10**8),)),
-            "send buffer is below rwnd: send_max 33.6MB at src, rwnd 100MB",  # the default of the recipe
+            "send buffer is below rwnd: send_max 33.6MB at src against rwnd 100MB",  # the default of the recipe
         ),
         (_with(path=_path(buffer_packets=None, buffer_bytes=600)), "buffer is below one packet"),
         (
