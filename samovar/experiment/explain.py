@@ -48,7 +48,7 @@ def explain_key(
 ) -> list[Explanation]:
     """Return the explanations of a key in every part that has it, or only in `part`.
 
-    For a key that contains other keys, such as `path`, those that are set are explained. `levels` maps
+    If a key contains other keys, as `path` does, the inner keys that are set are explained. `levels` maps
     factors to the levels of one trial of that part. Raises DefinitionError for an unknown key, with the most
     similar known key.
     """

@@ -45,7 +45,7 @@ class FactorEffects:
         self.experiment, self.effective = experiment, EffectiveValues(testbed, catalogue)
 
     def warnings(self, part: Treatments) -> Iterator[str]:
-        """Yield a warning for each factor of a part with levels that give the same trials."""
+        """Yield a warning for each set of a factor's levels that give equal trials."""
         keys = self._keys(part)
         if len(set(keys)) == len(keys):
             return

@@ -146,7 +146,7 @@ def _check_chosen_ports(
 
 
 def stream_of(values: TreatmentValues, label: str) -> RandomStream:
-    """Return the random stream of a label, such as that of a flow."""
+    """Return the random stream of a label, such as a flow's label."""
     return RandomStream(values.context.seed, values.context.name, label, values.replicate)
 
 
@@ -272,7 +272,7 @@ def limits_of(
 
 
 def air_bps(standard: str, rate_bps: int | None, packet_bytes: int) -> float:
-    """Return the rate in bit/s at which a WLAN of 802.11a, b or g carries packets; otherwise infinity."""
+    """Return a WLAN's rate for packets in bit/s; infinity for standards other than 802.11a, b and g."""
     rates_bps, packet_bits = keys.WLAN_RATES_BPS.get(standard), packet_bytes * 8
     if rates_bps is None:
         return math.inf

@@ -82,7 +82,7 @@ class ProgramType(types.ValueType):
 
 def _command_word(word: str) -> str:
     try:
-        word.format_map(dict.fromkeys(PLACEHOLDERS, "x"))  # as before it runs
+        word.format_map(dict.fromkeys(PLACEHOLDERS, "x"))  # as power control does
     except KeyError as error:
         raise UnitError(unknown("placeholder", error.args[0], PLACEHOLDERS)) from None
     except (ValueError, AttributeError, IndexError, TypeError):
