@@ -53,7 +53,7 @@ factors: {{cc: [newreno, cubic]}}
 """
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 Row = tuple[float, float, float]
-"""Seconds: wall, CPU of the lab, CPU of the controller."""
+"""Seconds: wall time, CPU time of the lab, CPU time of the controller."""
 
 
 def lab_cpu_s(first: int) -> float:

@@ -51,8 +51,8 @@ def analyse(
     At most `processes` processes measure trials at the same time; None means the default of the R package.
     Returns a line `NAME: REASON` for each figure or table that could not be made.
 
-    Raises AnalysisError with R's message if R fails or is missing. Raises InstallationError if the R package
-    cannot be compiled.
+    Raises AnalysisError if R is missing, or with R's message if it fails. Raises InstallationError if the R
+    package cannot be compiled.
     """
     trials = {file.parent.name for file in (campaign / "trials").glob("*/manifest.json")}
     emit(Event("analysis-started", {"trials": len(trials.intersection(part.trials) if part else trials)}))

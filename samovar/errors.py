@@ -106,7 +106,7 @@ class TestbedError(SamovarError):
 
     @property
     def by_host(self) -> Mapping[str, TestbedError]:
-        """The errors of the hosts that caused this error; empty if this error names no host."""
+        """The error of each host that caused this error; empty if this error names no host."""
         return {self.host: self} if self.host else {}
 
     @property
@@ -161,7 +161,7 @@ class LabError(SamovarError):
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """Return the known name that was probably meant, or None.
+    """Return the known name that was probably meant; None if no known name resembles `name`.
 
     The most similar known name is returned. If no name is similar, the result is a known name that ends with
     a dot and `name`, such as path.rate for rate.

@@ -64,7 +64,7 @@ def cache_folder() -> Path:
 def r_library(emit: Emit = silent) -> Path:
     """Return the library folder that contains the R package; compile the package first if it is missing.
 
-    Raises InstallationError, also if the package of a checkout was compiled from other sources.
+    Raises InstallationError if the package cannot be compiled, or if its sources in a checkout have changed.
     """
     library = cache_folder() / ".rlib"
     if not (library / "samovar").is_dir() or _is_outdated("rlib"):
@@ -80,7 +80,7 @@ def lab_program(name: str, emit: Emit = silent) -> Path:
 
     If this file is missing, all compiled files of labs are made first.
 
-    Raises InstallationError, also if the file of a checkout was compiled from other sources.
+    Raises InstallationError if a file cannot be compiled, or if the sources in a checkout have changed.
     """
     program = cache_folder() / ".bin" / name
     if not program.is_file() or _is_outdated("devices"):
@@ -94,8 +94,8 @@ def lab_program(name: str, emit: Emit = silent) -> Path:
 def _is_outdated(stamp: str) -> bool:
     """Return whether `git pull`, for example, has changed sources since `make install` compiled them.
 
-    In a checkout, tools/bootstrap has written the checksums of these sources to the file `stamp`. Outside a
-    checkout, the result is False.
+    Returns False outside a checkout. In a checkout, tools/bootstrap has written the checksums of these
+    sources to the file `stamp`.
     """
     words = ["sha256sum", "--check", "--status", f".stamps/{stamp}"]
     return bool(CHECKOUT and subprocess.run(words, cwd=CHECKOUT, capture_output=True).returncode)
@@ -164,7 +164,7 @@ def missing_packages() -> list[str]:
         words = ["dpkg-query", "-W", "-f", "${db:Status-Status} ${Package}\n", *wanted]
         answer = subprocess.run(
             words, capture_output=True, text=True, check=False
-        ).stdout  # its exit code is 1 for unknown names
+        ).stdout  # dpkg-query exits with 1 if a name is unknown
     except FileNotFoundError:
         return []
     return sorted(set(wanted) - {line.removeprefix("installed ") for line in answer.splitlines()})

@@ -1,6 +1,6 @@
 """Parse and format quantities with units: text such as 50KB to numbers, and back.
 
-KB, MB and GB are powers of 1000; KiB, MiB and GiB are powers of 1024 (IEC 80000-13). Rates count bits.
+KB, MB and GB are powers of 1000. KiB, MiB and GiB are powers of 1024 (IEC 80000-13). Rates count bits.
 """
 
 from __future__ import annotations
@@ -194,7 +194,7 @@ def format_drift(drift_ppm: float) -> str:
 
 
 def clock(seconds: float) -> str:
-    """Return a duration as minutes and seconds, from one hour on with hours: 0:42, 12:05, 3:20:00."""
+    """Return a duration as minutes and seconds, with hours if it is an hour or more: 0:42, 12:05, 3:20:00."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"

@@ -413,7 +413,7 @@ def compare(
 def comparison_name(results: Path, folder: Path, part: AnalysedPart | None) -> str:
     """Return the name of a campaign, or of a part of it, for the folders of comparisons.
 
-    Campaigns of other projects may have the same names, so their names end with a hash of their paths.
+    A campaign of another project may have the same name, so a hash of its path is added to its name.
     """
     path = folder.resolve()
     words = f"{path.parent.name}-{path.name} {part.options if part else ''}"

@@ -37,7 +37,7 @@ class Connections:
         return self._project.root / ".lab" / "-".join(names)
 
     def shards_with_labs(self, testbed: str) -> list[str]:
-        """Return the shards, such as `2/4`, whose labs of a testbed have a folder of this computer."""
+        """Return the shards, such as `2/4`, whose labs of a testbed were started on this computer."""
         names = sorted(folder.name for folder in self._project.root.glob(".lab/*"))
         start, node = re.escape(testbed), re.escape(campaign.this_node()["node"])
         matches = (re.fullmatch(rf"{start}-(\d+)of(\d+)-{node}", name) for name in names)

@@ -145,7 +145,7 @@ class Controller:
                     )
             except SamovarError as error:
                 restored.problems.append(str(error))
-        restored.problems = list(dict.fromkeys(restored.problems))  # several campaigns may have the same
+        restored.problems = list(dict.fromkeys(restored.problems))  # campaigns may have equal problems
         return restored
 
     def _provenance(

@@ -103,7 +103,7 @@ def open_shell(controller: Controller, host: str, testbed: str) -> None:
 
 
 def _lab_access(controller: Controller, testbed: str) -> tuple[str, lab.Access | None]:
-    """Return a lab's name, and how to reach its hosts; None if it is not running."""
+    """Return a lab's name, and how to reach its hosts, which is None if the lab is not running."""
     from samovar import lab
 
     name = controller.project.testbed_path(testbed).stem

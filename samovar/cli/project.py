@@ -188,7 +188,7 @@ class Project:
         return "project" if path.absolute().is_relative_to(self.root) else "samovar"
 
     def _load(self, request: Request) -> ResolvedExperiment:
-        name = request.experiment  # or the path of a file
+        name = request.experiment  # this may be the path of a file
         is_path = name.endswith(".yaml") and Path(name).exists()
         path = Path(name) if is_path else _find(name, self.experiments(), "experiment", "experiments/")
         testbed = self.testbed_path(request.testbed) if request.testbed else None

@@ -1,4 +1,7 @@
-"""Find, list and create project folders. Imports nothing slow, because shell completion uses this module."""
+"""Find, list and create project folders.
+
+This module imports nothing slow, because shell completion uses it.
+"""
 
 from __future__ import annotations
 

@@ -28,8 +28,9 @@ ESTIMATE_DIGITS = 2
 class PlanPreview:
     """What `fab plan` shows: the plan, its cost, the trials to run, and what hosts lack for them.
 
-    `cost_remaining` is the cost of the trials that are still to run, `cost_possible` the cost of those among
-    them that the testbed can run. `not_queried` is the reason why the testbed was not queried, or empty.
+    `cost_remaining` is the cost of the trials that are still to run. `cost_possible` is the cost of those
+    among them that the testbed can run. `not_queried` is the reason why the testbed was not queried, or
+    empty.
     """
 
     plan: Plan

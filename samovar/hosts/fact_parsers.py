@@ -46,7 +46,7 @@ class Sudo:
 def parse_sudo(text: str) -> Sudo | None:
     """Parse the lines `user NAME`, `path PROGRAM PATH` and `may PATTERN` of the fact `sudo`.
 
-    Returns None if the line `user` is missing: root logs in then, and needs no sudo.
+    Returns None if the line `user` is missing, which means that root logs in and needs no sudo.
     """
     lines = [line.partition(" ") for line in text.splitlines()]
     users = [rest for word, _, rest in lines if word == "user"]
@@ -83,7 +83,7 @@ def parse_cc_available(text: str) -> tuple[str, ...]:
 
 
 def parse_qdiscs(text: str) -> tuple[str, ...]:
-    """Parse the result of creating queue disciplines with `tc -batch`; return those that succeeded.
+    """Parse the result of creating queue disciplines with `tc -batch`; return the names of those created.
 
     The text has the names of the queue disciplines, then `tc:` and the errors of tc, which have line numbers.
     If tc could not be run, the result is empty.

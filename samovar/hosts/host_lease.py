@@ -44,9 +44,9 @@ class Lease:
     """The lease file of a host. Its content is not trusted, because any user of the host may have written it.
 
     `shell` is the holder's shell on the host. `left` is the state in which this shell left the host after it
-    lost its controller, or empty if unknown. `alive` is True if the shell still runs, `mine` if the file
-    belongs to the user who logs in now. `age_s` is the time since the claim and `silent_s` the time since the
-    last heartbeat, both by the host's clock.
+    lost its controller, or empty if unknown. `alive` is True if the shell still runs. `mine` is True if the
+    file belongs to the user who logs in now. `age_s` is the time since the claim, and `silent_s` is the time
+    since the last heartbeat, both by the host's clock.
     """
 
     token: str

@@ -1,7 +1,7 @@
 # The lease of a host: a file that names its holder, one for each machine; POSIX sh only (dash, FreeBSD's sh).
 #
-# $path is the file, $token identifies the claimant, $text describes it, $folder and $name are its shell here, $over is
-# the token of a lease that it may take over. A lease is written as $path.TOKEN, then linked to $path, which is atomic.
+# $path is the file. $token identifies the claimant, and $text describes it. $folder and $name identify its shell on this
+# host. $over is the token of a lease that it may take over. A lease is written as $path.TOKEN, then linked to $path, which is atomic.
 # Each heartbeat appends a line, so that the host's own clock tells the age of the lease.
 umask 022
 own=$path.$token
@@ -35,7 +35,7 @@ claim() {
     if [ -f "$path" ]; then describe; else ls -ld "$path" >&2; exit 73; fi
   fi
 }
-# If the lease is released meanwhile, print `free` as well.
+# Print the lease, or `free` if there is none or it is released meanwhile.
 look() { if [ -f "$path" ] && held=$(describe 2>/dev/null) && [ -f "$path" ]; then echo "$held"; else echo free; fi; }
 release() {
   if [ "$(holder)" = "$token" ]; then rm -f "$path"; fi

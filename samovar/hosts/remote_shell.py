@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from samovar.hosts.ssh import SshConnection
 
 OUTPUT_LIMIT_BYTES = 8 * 1024 * 1024
-"""A script may write at most this much to standard output and to standard error; more belongs in files."""
+"""A script may write this much to standard output and as much to standard error; more belongs in files."""
 KILL_GRACE_S = 3.0
 """If a host has not killed a script this long after its deadline, the connection is closed."""
 Ending = Literal["exit", "deadline", "lost", "interrupted"]
@@ -104,13 +104,13 @@ def _written(script: str, name: str) -> str:
 
 
 def find_line(buffer: bytearray, mark: str) -> str | None:
-    """Return the rest of the line that starts with the mark, or None until it is complete."""
+    """Return the rest of the line that starts with the mark, or None if the line is not complete yet."""
     match = re.search(rb"\n" + mark.encode() + rb" ([^\n]*)\n", buffer)
     return match[1].decode(errors="replace") if match else None
 
 
 def find_frame(buffer: bytearray, mark: str) -> ScriptFrame | None:
-    """Return the result of a script from received bytes, or None until all of it has arrived.
+    """Return the result of a script from received bytes, or None if a part has not arrived yet.
 
     The shell sends the result as `MARK CODE`, standard output, MARK, standard error, MARK.
     """

@@ -120,8 +120,9 @@ class Session:
         """Copy files from the host to the controller, and verify them.
 
         Each file is written under a name with the suffix `.part`, and renamed when its size and SHA-256 are
-        right. If the connection is lost, reconnects and continues. Raises TestbedError at the first file that
-        differs from the checksum that the host computed. Raises DeadlineError after the deadline.
+        right. If the connection is lost, the session reconnects and continues. Raises TestbedError at the
+        first file that differs from the checksum that the host computed. Raises DeadlineError after the
+        deadline.
         """
         deadline = TransferDeadline(self.host, "fetch", deadline_s, self._interrupted.is_set)
 
@@ -189,9 +190,9 @@ class Session:
             self._disconnect()
 
     def _live(self) -> RemoteShell:
-        """Return the shell, and connect first if necessary.
+        """Connect to the host unless the session is connected, and return the shell.
 
-        If connecting fails, it is tried once more.
+        If the connection is lost during this, a second attempt is made.
         """
         if self._shell is None:
             try:

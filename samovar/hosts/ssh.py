@@ -109,13 +109,14 @@ class SshConnection:
                 return _SftpClient(channel)
             except paramiko.SFTPError as error:
                 raise TestbedError(
-                    f"{self._host}: SFTP does not answer as it must ({error}); a login shell may print "
-                    "nothing before it"
+                    f"{self._host}: SFTP does not answer as it must ({error}); the user's login shell must "
+                    "print nothing"
                 ) from error
 
     def answers(self, limit_s: float) -> bool:
-        """Send a request to the SSH server; return whether it answers. After `limit_s`, close the connection.
+        """Send a request to the SSH server; return whether it answers.
 
+        If no answer arrives within `limit_s`, the connection is closed.
         OpenSSH does not know the request and refuses it, which counts as an answer (RFC 4254, section 4).
         """
         transport = self._connection.transport

@@ -22,10 +22,10 @@ Dialer = Callable[[str, int], socket.socket]
 class SshTarget:
     """How one host is reached over SSH. Passwords are not used, and the host key must be known.
 
-    Without `key`, the keys of ssh-agent and ~/.ssh are used; without `known_hosts`, ~/.ssh/known_hosts.
-    `hint` is appended to the message if the host does not answer. Controller and host exchange heartbeats
-    every `keepalive_s`. `lease` is the path of the lease file on the host, the same in all testbeds that
-    contain the machine.
+    Without `key`, the keys of ssh-agent and ~/.ssh are used. Without `known_hosts`, the file
+    ~/.ssh/known_hosts is used. `hint` is appended to the message if the host does not answer. Controller and
+    host exchange heartbeats every `keepalive_s`. `lease` is the path of the lease file on the host; it must
+    be the same in all testbeds that contain the machine.
     """
 
     host: str

@@ -77,8 +77,8 @@ def retry_transfer(
 ) -> None:
     """Run a transfer, and run it again after a lost connection, until it succeeds.
 
-    If no byte has arrived for PATIENCE_S, raises the last error. After any error, incomplete files are
-    removed.
+    Raises the last error if no byte has arrived for PATIENCE_S. If this function raises an error, it first
+    removes incomplete files.
     """
     arrived, since, pause_s = _arrived_bytes(files), time.monotonic(), _PAUSE_S
     try:

@@ -171,7 +171,7 @@ def _forget(folder: Path, record: Access | None) -> None:
     try:
         if record is not None and record.allowed_before is not None and not _other_native_labs(folder):
             kernel.allow_cc(record.allowed_before)
-    finally:  # a list that the kernel refuses now, it refuses the next time too
+    finally:  # if the kernel refuses the list now, it will refuse it the next time too
         (folder / RECORD).unlink(missing_ok=True)
 
 

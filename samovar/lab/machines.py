@@ -57,7 +57,7 @@ class NetworkCard:
     """A network card of a virtual machine.
 
     The card is connected to `bridge` by the TAP device `tap`, or to another machine's card by a pair of
-    sockets: `local` is this card's socket, `remote` the other card's.
+    sockets: `local` is this card's socket, and `remote` is the socket of the other card.
     """
 
     interface: str
@@ -177,7 +177,7 @@ def _memory_bytes(machines_mib: Iterable[int]) -> int:
 
 
 def _memory_mib(testbed: Testbed, host: str) -> int:
-    assert testbed.lab is not None  # callers have checked it
+    assert testbed.lab is not None  # callers have checked this
     return -(-(testbed.hosts[host].machine.memory_bytes or testbed.lab.memory_bytes) // 2**20)
 
 
@@ -195,7 +195,7 @@ def _boot_s(machines: int, accelerator: str) -> float:
 def choose_accelerator() -> str:
     """Return the accelerator for virtual machines: KVM if this user may use it, otherwise TCG (emulation).
 
-    A processor without the flag vmx or svm can run only guests with a special kernel by KVM.
+    On a processor without the flag vmx or svm, KVM can run only guests with a special kernel.
     """
     flags = re.search(r"^flags\s*:.* (vmx|svm)\b", CPUINFO.read_text(encoding="utf-8"), re.MULTILINE)
     return "KVM" if flags and os.access(KVM, os.R_OK | os.W_OK) else "TCG"

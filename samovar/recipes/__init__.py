@@ -1,8 +1,8 @@
 """Read recipes (Jinja2 files with a typed header), and render the scripts of trials from them.
 
-`header`, `recipe`, `catalogue` and `quoting` read recipes. The other modules render them: `fill_settings` and
-`bottleneck` render the settings of a host, `trial_programs` the programs of a trial, `scripts` its scripts,
-and `calibration_scripts` the measurements before the trial.
+`header`, `recipe`, `check_names`, `catalogue` and `quoting` read recipes. `fill_settings` computes the values
+of settings with `bottleneck`, `lab_devices` and `wlan`. `scripts` renders the scripts of a trial, and
+`calibration_scripts` renders the measurements before the trial.
 """
 
 from samovar.recipes.bottleneck import ETHERNET_HEADER_BYTES as ETHERNET_HEADER_BYTES

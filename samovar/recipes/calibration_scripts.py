@@ -133,7 +133,7 @@ def render_calibration(
 
 
 def sampling_s(sampler: Recipe) -> float:
-    """Return the interval of queue samples while the buffer fills: short unless samples are expensive."""
+    """Return the interval of queue samples while the buffer fills, in seconds."""
     usual_s = sampler.defaults.get("interval_s")
     return usual_s if isinstance(usual_s, float) and usual_s > SLOW_SAMPLING_S else SAMPLING_S
 

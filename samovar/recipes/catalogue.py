@@ -47,13 +47,13 @@ class Catalogue:
         return (*(f"{name}-{number}" for number in serving), *family)
 
     def names(self, kind: str, os: str) -> frozenset[str]:
-        """Return the names of all recipes of a kind for a system. The folder is read once."""
+        """Return the names of all recipes of a kind for a system. Each folder is read only once."""
         return frozenset(self._files(kind, os))
 
     def _find_files(self, kind: str, os: str) -> Mapping[str, Path]:
         """Map the names of a kind's recipes to their files for a system.
 
-        More specific systems take precedence.
+        Recipes of more specific systems take precedence.
         """
         places = tuple(reversed(self.places(os)))
         folders = (folder / place / kind for folder in reversed(self.folders) for place in places)
@@ -130,9 +130,9 @@ class Catalogue:
 
 
 def digest_recipe_files(files: Iterable[Path], folders: Sequence[Path]) -> Mapping[str, str]:
-    """Return the SHA-256, cut to 16 digits, of recipe files and of all files that they include, by name.
+    """Map the names of recipe files, and of all files that they include, to 16 digits of their SHA-256.
 
-    Names are relative to the first templates folder that has the file.
+    A name is a path relative to the first templates folder that has the file.
     """
     from jinja2 import Environment
     from jinja2.meta import find_referenced_templates

@@ -18,7 +18,7 @@ VALUES: Mapping[str, frozenset[str]] = {
     "generator": PROGRAM | FLOW,
     "logger": PROGRAM | {"interface", "ports"},
 }
-"""For each kind of recipe: the names that its templates can use, besides `given` and their own parameters."""
+"""The names that recipes of each kind can use, besides `given` and their own parameters."""
 STATE_BLOCKS = frozenset({"set", "restore"})
 """The blocks of a setting that get `was`, the state before the trial."""
 MARKS = ("{{", "{%", "{#")
@@ -77,7 +77,7 @@ def _included(
 def _undefined(
     node: nodes.Node, environment: Environment, known: frozenset[str], what: str
 ) -> Generator[Mistake, None, frozenset[str]]:
-    """Yield the names that neither samovar nor the recipe defines; return those that the recipe defines.
+    """Yield a mistake for each name that nothing defines; return the names that the recipe defines.
 
     If a name is used outside the loop that defines it, this error is found only when the recipe is rendered.
     """

@@ -1,8 +1,8 @@
 """Render the recipes of a host's settings with the values of a trial, in the order in which they are applied.
 
-Most values are taken from the plan. Values of `rwnd` and `bpf` are computed here, those of `bottleneck` and
-`adapter` in bottleneck.py, and those of `air` in wlan.py. Receive buffers for measured windows are computed
-in samovar/campaign/calibration/rwnd_calibration.py.
+Most values are taken from the plan. This module computes the values of `rwnd` and `bpf`. bottleneck.py
+computes the values of `bottleneck` and `adapter`, and wlan.py computes the values of `air`. Receive buffers
+for measured windows are computed in samovar/campaign/calibration/rwnd_calibration.py.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from samovar.recipes.recipe import Recipe
 from samovar.recipes.wlan import WLAN_RECIPES, air_values
 
 FLOW_HOST_RECIPES = ("buffers", "tcp")
-"""Setting recipes for all hosts that send or receive a flow. Systems that lack a recipe are left out."""
+"""Setting recipes for each host that sends or receives a flow, unless the host's system lacks the recipe."""
 CAPTURE_RECIPE = "tcpdump"
 """The logger recipe that makes captures."""
 
@@ -113,7 +113,7 @@ def _receive_windows(
 
 
 def _capture_buffers_kib(name: str, resolved: Resolved, catalogue: Catalogue) -> list[int]:
-    """Return the sizes of the buffers of a host's captures."""
+    """Return the buffer size of each capture on a host, in KiB."""
     recipe = catalogue.recipe("logger", CAPTURE_RECIPE, resolved.hosts[name].system)
     captures: list[Mapping[str, str]] = [{} for capture in resolved.captures if capture.host == name]
     captures += [

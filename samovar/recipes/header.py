@@ -47,7 +47,7 @@ class CountPatterns(keys.Strict):
     The last match counts; its group is a number in units of `unit_bytes` bytes, or of the value of the
     parameter `unit_parameter`, such as the length of a packet. `cc` matches the congestion control of the
     sender's socket, if the client prints it. For a program that counts only whole blocks, `block` is the size
-    of a block and `block_parameter` the parameter that changes it.
+    of a block, and `block_parameter` is the parameter that changes this size.
     """
 
     sent: NumberPattern
@@ -116,7 +116,7 @@ class Header(keys.Strict):
     change: Change = "none"
     transport: Transport = "tcp"
     listens: ServerEnd = "to"  # the end of a flow at which a generator's server runs; data flows to `to`
-    ports: tuple[Offset, ...] = (0,)  # of a generator, as offsets from its flow's port; empty if unknown
+    ports: tuple[Offset, ...] = (0,)  # a generator's ports, as offsets from its flow's port; empty if unknown
     counts: CountPatterns | None = None
 
     def needs_of(self, end: str | None) -> Words:

@@ -18,7 +18,7 @@ ADAPTER_RANGES = {
     "pause_quanta": (0, 65535),
     "drift": (0, 0.9),
 }
-"""The values that samovar/lab/devices/adapter/adapter.c accepts, of keys that experiments can set."""
+"""The range that samovar/lab/devices/adapter/adapter.c accepts for each key that experiments can set."""
 WLAN_RANGES = {
     "rts_bytes": (0, 65536),
     "tries": (1, 255),
@@ -26,7 +26,7 @@ WLAN_RANGES = {
     "snr_db": (-20, 100),
     "queue_frames": (1, 1e6),
 }
-"""The values that samovar/lab/devices/wlan/keys.c accepts, of keys that experiments can set."""
+"""The range that samovar/lab/devices/wlan/keys.c accepts for each key that experiments can set."""
 
 
 def device_values(

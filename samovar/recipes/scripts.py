@@ -151,9 +151,10 @@ class TrialScripts:
         return self.script(host, (*halts, *restoring, *deletion))
 
     def finish(self, host: str, was: Mapping[str, str]) -> str:
-        """Return the script that prints counters and state after the traffic, and restores the host.
+        """Return the script that halts all but captures, prints counters and state, and restores the host.
 
-        split_finish_output() separates the parts. If nothing was recorded, the trial's folder is deleted.
+        split_finish_output() separates the printed parts. If the trial has no program on the host, the script
+        also deletes the trial's folder.
         """
         ended = (self.counters_body(host), self.network_body(host))
         found = (f"echo {quote(FOUND)}\n", self.read_body(host, None))
@@ -181,7 +182,7 @@ class TrialScripts:
         return self.script(host, (self._step(host, "sweep", {"campaign": self.campaign}),))
 
     def reboot(self, host: str) -> str:
-        """Return the script that reboots a host a moment after it has ended."""
+        """Return the script that reboots a host a moment after the script itself has ended."""
         return self.script(host, (self._step(host, "reboot", {}),))
 
     def counters_body(self, host: str) -> str:
@@ -336,7 +337,7 @@ class TrialScripts:
         halts, awaits, reports = (
             [f"{verb} {program.name}\n" for program in programs] for verb in ("halt", "await_end", "tell")
         )
-        # These times are printed while the programs end.
+        # The start times of clients are printed while the programs end.
         began = f"began {' '.join(map(quote, self.clients(host)))}\n"
         abandon = self._step(host, "abandon", {"clients": self.clients(host)}) if broken_off else ""
         drains = (self._program(host, one, "drain") for one in programs if one.kind != "generator")
@@ -352,7 +353,7 @@ class TrialScripts:
             values: dict[str, object] = {"interface": interface, "snaplen_bytes": capture.snaplen_bytes}
             output = f"{name}.pcap.gz"
             yield Program(name, "capture", CAPTURE_RECIPE, output, values, interface=interface)
-        # A logger that is given ports records no others: it gets none if a flow's ports are unknown.
+        # If a flow's ports are unknown, loggers are given no ports, so that they record all.
         known = all(ends.recipe.header.ports for ends in self.flows)
         ports = tuple(sorted({flow.port for flow in self.resolved.flows})) if known else ()
         for entry in (one for one in self.resolved.loggers if one.host == host):

@@ -92,7 +92,7 @@ def allowed_commands(patterns: Iterable[str], user: str, interfaces: Iterable[st
             arguments = arguments.replace(token, expression)
         example = tuple(_example(arguments).split())
         inner = set[str]()
-        if pattern.startswith(BOUND):  # timeout(1) starts a lasting command, nice(1) perhaps in between
+        if pattern.startswith(BOUND):  # timeout(1) starts a lasting command, perhaps through nice(1)
             command = pattern.removeprefix(BOUND)
             inner = {command.split(" ")[0], command.removeprefix(_NICE).split(" ")[0]}
         commands.append(SudoCommand(pattern, program, arguments, example, frozenset(inner)))
@@ -104,7 +104,7 @@ def _escaped(text: str) -> str:
 
 
 def _example(expression: str) -> str:
-    """Return a text that matches a regular expression: use first alternatives, and omit optional parts."""
+    """Return a text that matches a regular expression, with first alternatives and no optional parts."""
     text = _CLASS.sub(lambda match: match[1], expression)
     while (match := _GROUP.search(text)) is not None:
         chosen = "" if match[2] in ("?", "*") and match[2] else match[1]

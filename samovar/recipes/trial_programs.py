@@ -20,8 +20,9 @@ NEVER_NS = 2**62
 class Program:
     """One program that a trial starts on a host, the file it writes, and the values of its recipe.
 
-    Output that grows fast is compressed while it is written (.gz), other output when it is collected. A
-    generator is one end of a flow; the flow's client starts `start_s` seconds after the start of traffic.
+    Output that grows fast is compressed while it is written (.gz); other output is compressed when it is
+    collected. A generator is one end of a flow; the flow's client starts `start_s` seconds after the start of
+    traffic.
     """
 
     name: str
@@ -65,9 +66,10 @@ class FlowEnds:
         return f"{self.flow.label}-{end}"
 
     def earliest_end_ns(self, t0_ns: int, least_share: float) -> int:
-        """Return the earliest time at which the client may end by itself.
+        """Return the earliest time in ns at which the client may end by itself.
 
         t0_ns is second 0 of the trial; `least_share` is the share of its duration that a flow must last.
+        Returns 0 for a flow with a size, and NEVER_NS for a flow that has neither size nor duration.
         """
         if self.flow.size_bytes is not None:
             return 0

@@ -49,7 +49,7 @@ def make_bundle(campaign_folder: Path, emit: Emit, outputs: Outputs | None = Non
     document = compose(campaign, results)
     current = output_files(document)
     for file in (one for kind in OUTPUTS for one in bundle_files(bundle / kind)):
-        if file.relative_to(bundle).as_posix() not in current:  # of an output that the plan no longer has
+        if file.relative_to(bundle).as_posix() not in current:  # the plan no longer has this output
             file.unlink()
     document["data"] = data_files(bundle, [*document["figures"], *document["tables"]])
     pdf = bundle / f"{campaign.plan.experiment}.pdf"

@@ -113,7 +113,7 @@ class Limit:
         return change.text if self.relative else replace(change, ratio=None).text
 
     def judge(self, change: Change) -> str:
-        """Return `failed` if the change is beyond the bound, and `no data` if the change has no interval."""
+        """Return `no data` without an interval, `failed` if the change is beyond the bound, or `passed`."""
         found = change.ratio if self.relative else change.difference
         if change.changed is None or found is None:
             return NO_DATA

@@ -70,7 +70,7 @@ def compose(campaign: Campaign, results: Sequence[Result]) -> Json:
 def path_section(campaigns: Sequence[Campaign]) -> Json:
     """Return a text about the testbeds, the drawing of a path with label and caption, and the hosts.
 
-    All campaigns are on the same testbeds. If these are several, the drawing shows the first one.
+    All campaigns are on the same testbeds. If there are several testbeds, the drawing shows the first one.
     """
     names, testbed = list(campaigns[0].testbeds), campaigns[0].testbed
     bottleneck = testbed.get("bottleneck") or {}

@@ -65,9 +65,9 @@ class Result:
 def read_results(folder: Path, outputs: Outputs | None = None) -> tuple[Campaign, tuple[Result, ...]]:
     """Read an analysed campaign, and judge the expectations of its experiment.
 
-    Raises ReportError if the campaign is not analysed, or has changed since. Raises ReportError if an
-    expectation names a metric that is not in `outputs`, by default the outputs of the R package. Raises
-    DefinitionError if the campaign's experiment.yaml is invalid.
+    Raises ReportError if the campaign is not analysed, has changed since its analysis, or has an expectation
+    of a metric that is not in `outputs` (default: the outputs of the R package). Raises DefinitionError if
+    the campaign's experiment.yaml is invalid.
     """
     campaign = read_campaign(folder)
     expected = read_expectations(folder / "experiment.yaml")
@@ -166,7 +166,7 @@ def _ratio(row: SummaryRow, base: Mapping[str, str], summary: Sequence[SummaryRo
 
 
 def _satisfies(line: keys.Expect, value: float) -> bool:
-    within = (line.within or "0").strip()  # a percentage of the target, or in the target's unit
+    within = (line.within or "0").strip()  # a percentage of the target, or a value in its unit
     target = abs(line.equals or 0)
     allowed = target * float(within[:-1]) / 100 if within.endswith("%") else float(within)
     return (

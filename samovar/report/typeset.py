@@ -51,7 +51,7 @@ def missing_characters(document: Json) -> str:
     try:
         small = {"figures": [], "campaign": "", "characters": sorted(others)}
         _compile(small, Path(), "characters.typ", format="pdf", pdf_standards="a-2b")
-    except ReportError as error:  # the standard requires a glyph for each character
+    except ReportError as error:  # PDF/A-2b requires a glyph for each character
         return "".join(re.findall('the text `"(.+?)"`', str(error)))
     return ""
 

@@ -1,5 +1,5 @@
-/* Many reads and writes of TAPs in one system call, with io_uring (io_uring(7)) if it is available, one by one otherwise.
- * In user-mode Linux, a system call costs ten times as much as the frame itself. */
+/* Read and write many frames of TAPs in one system call, by io_uring (io_uring(7)). If it is not available, each read and write
+ * is a system call. In user-mode Linux, a system call costs ten times as much as the frame itself. */
 #include "device.h"
 
 #include <errno.h>

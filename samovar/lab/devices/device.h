@@ -28,7 +28,7 @@ struct queue {
 struct key {
   const char *name;
   size_t at;
-  int of_ports; /* a value for each port: KEY sets all, KEY@PORT one */
+  int of_ports; /* a value for each port: KEY sets all values, KEY@PORT sets one */
   double least, most, usual;
 };
 

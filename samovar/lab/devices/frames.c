@@ -22,7 +22,7 @@ void empty(struct queue *queue) {
 
 uint64_t seeded(double seed) { return UINT64_C(0x9e3779b97f4a7c15) ^ (uint64_t)seed; }
 
-/* xorshift64*, G. Marsaglia (2003), S. Vigna (2016): in [0, 1). */
+/* Return a random number in [0, 1), by xorshift64* (G. Marsaglia, 2003; S. Vigna, 2016). */
 double drawn(uint64_t *state) {
   *state ^= *state >> 12;
   *state ^= *state << 25;

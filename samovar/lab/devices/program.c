@@ -5,7 +5,7 @@
  *                                   queues and reset the counters
  *   record NUMBER                   write the true state to FOLDER/truth until its reader closes it
  *   tell NUMBER                     write FOLDER/state again, with the present counters
- * FOLDER/state has `number=NUMBER` of the last order that was executed and the current settings, or `refused=WHY`.
+ * FOLDER/state has the current settings and counters, `number=NUMBER` of the last order, and `refused=WHY` if it was refused.
  *
  * Frames follow a computed schedule that does not depend on when this process runs: a late wake-up delays only frames that
  * were due before it. */

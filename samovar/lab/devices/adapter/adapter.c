@@ -1,7 +1,7 @@
 /* A pair of adapters, such as powerline ones, between two TAP interfaces: a queue of frames in front of a slower
  * medium. A full queue throttles the host by Ethernet flow control (IEEE 802.3, annex 31B) or drops at its tail.
  *
- *   adapter FOLDER TAP_A TAP_B      `down` is the direction from A to B, `up` from B to A
+ *   adapter FOLDER TAP_A TAP_B      `down` is the direction from A to B, `up` is the direction from B to A
  *
  * The transmission of a frame starts when the medium is free and the frame has arrived, and takes the frame's length divided
  * by the rate. While a host is paused, its TAP is not read, and the ring of the TAP fills, like that of a card that obeys

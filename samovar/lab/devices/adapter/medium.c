@@ -22,8 +22,8 @@ struct medium {
 
 struct settings now_set;
 struct adapter adapters[DIRECTIONS];
-static struct medium media[DIRECTIONS]; /* a simplex medium uses only the first */
-/* States of random numbers: separate, so that frames do not change the drift. */
+static struct medium media[DIRECTIONS]; /* if the medium is simplex, both directions use the first */
+/* Each use of random numbers has a state of its own, so that frames do not change the drift. */
 static uint64_t loss_state, drift_state, access_state;
 static double drift_now;
 static int64_t drift_next_ns;
@@ -58,8 +58,8 @@ void pause_or_resume(int direction, int64_t now_ns) {
   }
 }
 
-/* A random walk that reverts to its mean within about a second. It depends only on time: when the
- * pair wakes after an idle period, the walk makes the missed steps. */
+/* Make the steps of a random walk, half a second apart, which reverts to its mean within about five seconds. The walk depends
+ * only on time: when the pair wakes after an idle period, the walk makes the missed steps. */
 static void drift(int64_t now_ns) {
   for (; now_set.drift > 0 && now_ns >= drift_next_ns; drift_next_ns += DRIFT_STEP_NS) {
     drift_now = 0.9 * drift_now + 0.6 * (drawn(&drift_state) - 0.5);
@@ -73,7 +73,7 @@ static int64_t takes_ns(int direction, const struct frame *frame) {
   return (int64_t)((double)frame->length_bytes * 8e9 / rate_bps + 0.5);
 }
 
-/* The direction to serve next on a medium. If both wait, they take turns. */
+/* Return the direction to serve next on a medium, or -1 if no frame waits. If frames wait in both directions, they take turns. */
 static int next_direction(const struct medium *medium, int first, int last) {
   int chosen = -1;
   for (int direction = first; direction <= last; direction++) {

@@ -12,7 +12,7 @@
 
 #include <stdlib.h>
 
-/* Clauses 7.2.1 and 7.2.2: lengths of RTS, CTS and ACK, and the bytes that a data frame has more than on
+/* Clauses 7.2.1 and 7.2.2: lengths of RTS and CTS, and the bytes by which a data frame is longer than on
  * Ethernet: MAC header, LLC and SNAP headers, and FCS, instead of the 14 bytes of the Ethernet header. */
 enum { RTS_BYTES = 20, CTS_BYTES = 14, ADDED_BYTES = 24 + 8 + 4 - 14 };
 
@@ -49,7 +49,7 @@ void wlan_begin(struct wlan *wlan, const struct settings *set, int ports, int64_
   }
 }
 
-/* The station that sends a frame to the access point or receives it from there. */
+/* Return the station that sends a frame to the access point, or receives it from there. */
 static int station_of(const struct frame *frame, int sender) { return sender == ACCESS_POINT ? frame->to : sender; }
 
 static int is_for_all(const struct contender *from) {
@@ -73,7 +73,7 @@ static void enqueue(struct wlan *wlan, int port, struct frame *frame, int64_t no
   else if (!is_idle && from->slot == access_of(wlan, from)->late_slots) from->slot = drawn_slot(wlan, from);
 }
 
-/* Return the frames that wait at a port, including the one on the medium. */
+/* Return the number of frames that wait at a port, including the one on the medium. */
 int64_t wlan_queued(const struct wlan *wlan, int port) {
   int64_t queued = 0;
   for (int number = 0; number < wlan->contenders; number++)

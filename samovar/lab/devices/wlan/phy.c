@@ -5,8 +5,8 @@
 
 enum { SERVICE_BITS = 16, TAIL_BITS = 6, SYMBOL_NS = 4000, LARGEST_WINDOW = 1023 };
 
-/* A symbol of OFDM (clause 17) carries this many bits at each rate; 0 marks rates of DSSS (clause 15) and CCK (clause 18). */
 const double rates_mbit[RATES] = {1, 2, 5.5, 6, 9, 11, 12, 18, 24, 36, 48, 54};
+/* A symbol of OFDM (clause 17) carries this many bits at each rate; 0 marks rates of DSSS (clause 15) and CCK (clause 18). */
 static const int symbol_bits[RATES] = {0, 0, 0, 24, 36, 0, 48, 72, 96, 144, 192, 216};
 enum { MANDATORY = 0x16f, OFDM_RATES = 0xfd8 }; /* a bit for each of these rates */
 

@@ -1,6 +1,6 @@
 /* A model of an infrastructure network of IEEE 802.11: one access point, any number of stations, and the DCF by which they
- * share the medium. It does no input or output and reads no clock: callers say which frames arrive when, and until when
- * time has passed. Clauses are those of IEEE Std 802.11-2007. */
+ * share the medium. It does no input or output and reads no clock: callers pass each frame with its time of arrival, and the
+ * time until which to simulate. Clauses are those of IEEE Std 802.11-2007. */
 #ifndef SAMOVAR_WLAN_H
 #define SAMOVAR_WLAN_H
 #include "../device.h"
@@ -10,8 +10,8 @@ enum { BACKGROUND, BEST_EFFORT, VIDEO, VOICE, CATEGORIES }; /* of EDCA, by risin
 enum { STANDARD_B, STANDARD_G, STANDARD_A };
 enum { FIXED, ARF, SAMPLING };
 
-/* Settings, each a number; keys.c lists them. `adaptation`, `rate_mbit` and `queue_frames` are those of a sender, SNR and
- * loss those between a station and the access point in both directions. */
+/* Settings, each a number; keys.c lists them. `adaptation`, `rate_mbit` and `queue_frames` apply to a sender. `snr_db`
+ * and `loss` apply to both directions between a station and the access point. */
 struct settings {
   double standard, short_preamble, protection, edca, rts_bytes, tries, basic_mbit, seed;
   double adaptation[MOST_PORTS], rate_mbit[MOST_PORTS], snr_db[MOST_PORTS], loss[MOST_PORTS], queue_frames[MOST_PORTS];
