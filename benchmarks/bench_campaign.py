@@ -170,7 +170,7 @@ def loop_gain() -> float:
 
 
 def parallel_rows(folder: Path, count: int) -> Iterator[str]:
-    """Time a campaign's measuring and analysis twice per Division, in order and in reverse; yield rows."""
+    """Time measuring and analysis in each Division, then again in reverse order; yield rows of the table."""
     for name, work in (("measuring alone", measure), ("whole analysis, with figures", analyse)):
         taken: dict[Division, list[Usage]] = {division: [] for division in Division}
         for division in (*Division, *reversed(Division)):

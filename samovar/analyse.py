@@ -18,7 +18,7 @@ from samovar.experiment import PROJECT_MANIFEST
 from samovar.installation import SHIPPED, r_library
 
 HEAP = "--min-vsize=512M"
-"""R starts with this much heap, so that it can measure most captures without garbage collection."""
+"""R starts with this much heap, which is enough to analyse most captures without garbage collection."""
 INPUT_ERROR = 3
 """The exit status of a script whose message says what is wrong in its input (report_failure() in R)."""
 

@@ -101,7 +101,7 @@ def hosts(root: Path, ctx: click.Context, incomplete: str) -> Iterable[str]:
 
 @_completer
 def levels(root: Path, ctx: click.Context, incomplete: str) -> Iterator[str]:
-    """Complete FACTOR=LEVEL of --only: after a space another FACTOR=LEVEL, after a comma another level.
+    """Complete FACTOR=LEVEL of --only; after a space, another FACTOR=LEVEL; after a comma, another level.
 
     Factors and levels are those of the newest campaign's plan, and of the experiment's file and its parts.
     """

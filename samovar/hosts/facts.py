@@ -56,13 +56,14 @@ class HostFacts:
     """The facts of one host; unknown facts are empty or zero.
 
     `tools` maps each installed program to its version ("" if the version was not read). `cc_offered` has the
-    congestion controls that the kernel has or can load, `cc_allowed` those that any user may select, and
-    `cc_parameters` the parameters of those whose modules are loaded. `qdiscs` has the queue disciplines that
-    the host can create; each was tried in a temporary network namespace. `rings` has the interfaces with a
-    transmit ring (that of a card, or the queue of a TAP device), and `pauses` has the interfaces with flow
-    control. `clock_source` is the program that disciplines the clock: chrony, ntp or timesyncd. `sudo` has
-    what the user who logs in may run as root; it is None if that user is root. `clock_offset_s` is the host's
-    clock minus the controller's, plus or minus `clock_error_s`.
+    congestion controls that the kernel has or can load. `cc_allowed` has the congestion controls that any
+    user may select. `cc_parameters` has the parameters of the congestion controls whose modules are loaded.
+    `qdiscs` has the queue disciplines that the host can create; each was tried in a temporary network
+    namespace. `rings` has the interfaces with a transmit ring (of a card) or transmit queue (of a TAP
+    device), and `pauses` has the interfaces with flow control. `clock_source` is the program that disciplines
+    the clock: chrony, ntp or timesyncd. `sudo` has what the user who logs in may run as root; it is None if
+    that user is root. `clock_offset_s` is the host's clock minus the controller's, plus or minus
+    `clock_error_s`.
     """
 
     host: str

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from samovar.hosts.ssh import SshConnection
 
 OUTPUT_LIMIT_BYTES = 8 * 1024 * 1024
-"""A script may write this much to standard output and as much to standard error; more belongs in files."""
+"""A script may write this much to standard output and this much to standard error."""
 KILL_GRACE_S = 3.0
 """If a host has not killed a script this long after its deadline, the connection is closed."""
 Ending = Literal["exit", "deadline", "lost", "interrupted"]

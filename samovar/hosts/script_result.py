@@ -67,7 +67,7 @@ def checked_result(result: ScriptResult, deadline_s: float, check: bool) -> Scri
         raise ConnectionLostError(f"{where}: the connection was lost while the script ran")
     if max(len(result.stdout), len(result.stderr)) > OUTPUT_LIMIT_BYTES:
         raise TestbedError(
-            f"{where}: too much output; a script may print {OUTPUT_LIMIT_BYTES} bytes, more belongs in files"
+            f"{where}: too much output; a script may print {OUTPUT_LIMIT_BYTES} bytes; write more to files"
         )
     if check and result.exit_code:
         raise RemoteError(result.host, result.step, result.exit_code, redacted(result.output, os.environ))

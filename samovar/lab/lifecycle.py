@@ -150,7 +150,7 @@ def _require_same(record: Access, fingerprint: str, needs: KernelNeeds, user_mod
     """Raise LabError if the running lab differs from the one that is to be started."""
     difference = ""
     if record.fingerprint != fingerprint:
-        difference = "runs from another version of the testbed file"
+        difference = "was started from another version of the testbed file"
     elif record.kernel == "native":
         if missing := kernel.machine_lacks(needs):
             difference = f"runs on the machine's own kernel, which lacks {', '.join(missing)}"
@@ -158,7 +158,7 @@ def _require_same(record: Access, fingerprint: str, needs: KernelNeeds, user_mod
         "",
         wanted := kernel.find_user_mode(user_mode).release,
     ):
-        difference = f"runs on user-mode Linux {record.release}, but `lab.uml` of config.yaml is {wanted}"
+        difference = f"runs on user-mode Linux {record.release}, but `lab.uml` of config.yaml names {wanted}"
     if difference:
         raise LabError(f"lab {record.testbed}: {difference}; stop it with fab lab.down first")
 

@@ -34,7 +34,7 @@ OUTPUT_DEFAULTS: Json = {
 }
 LINES_ON_COVER = 12
 COMPARED_METRICS = ("throughput_bps", "goodput_bps", "rtt_median_ms", "loss_share")
-"""The metrics in the table that compares testbeds. For each trial, the mean over its flows is taken."""
+"""The metrics in the table that compares testbeds. A trial's value is the mean over its flows."""
 COMPARISON_CAPTION = (
     "The same treatments on each {kind}: median over trials, smallest and largest value, number of trials."
 )

@@ -70,7 +70,7 @@ def when(campaign: Campaign) -> str:
 
 
 def either(texts: Iterable[str]) -> str:
-    """Return different texts joined by `or`, each once, without empty ones."""
+    """Return texts joined by `or`, without empty texts and without duplicates."""
     return listed([*dict.fromkeys(filter(None, texts))], "or")
 
 
@@ -216,7 +216,7 @@ def _flow_text(flow: FlowPlan) -> str:
 
 
 def _recorded(trial: Trial) -> Iterator[tuple[str, str]]:
-    """Yield the kind and a text of each capture and logger of a trial."""
+    """Yield the kind of each capture and logger of a trial, and a text that describes it."""
     for capture in trial.resolved.captures:
         text = f"packets at {capture.host} {capture.interface} (first {capture.snaplen_bytes} B of each)"
         yield "packets", text

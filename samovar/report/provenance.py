@@ -16,8 +16,8 @@ from samovar.report.campaign_data import Campaign, Json, read_json
 from samovar.report.overview import either, pairs
 
 MOST_LINES, MOST_COLUMNS = 60, 100
-"""The largest size of a script in the appendix, about one page. Longer lines are wrapped; further lines are
-left out."""
+"""The largest size of a script in the appendix, about one page. Longer lines are wrapped. In the middle of a
+longer script, lines are left out."""
 WRAPPER = TextWrapper(MOST_COLUMNS, subsequent_indent="  ↳ ", tabsize=4, break_on_hyphens=False)
 
 

@@ -113,7 +113,7 @@ def test_results_of_trials_that_were_renamed_are_reported() -> None:
     lines = list(plan_lines(preview(PLAN, renamed)))
     at = lines.index("  - 1 result not in this plan, kept but not analysed: a-r1")
     assert lines[at + 1] == (
-        "      1 have the settings of new trials, because a part, factor or level was renamed; to use them, restore the old name"
+        "      including 1 with the settings of new trials, because a part, factor or level was renamed; to use them, restore the old name"
     )
     assert json.loads("\n".join(plan_json(preview(PLAN, renamed))))["campaign"]["renamed"] == 1
 

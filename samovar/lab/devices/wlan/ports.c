@@ -2,8 +2,8 @@
  *
  *   wlan FOLDER HOST TAP MAC [HOST TAP MAC ...]      the first host is the access point
  *
- * Frames follow the model in dcf.c, whose time is that of the clock. The TAPs are read as soon as they have frames. A full
- * queue drops frames, and hosts do not learn of it. */
+ * Frames follow the model in dcf.c, whose time is taken from the monotonic clock. The TAPs are read as soon as they have
+ * frames. A full queue drops frames, and hosts do not learn of it. */
 #include "wlan.h"
 
 #include <inttypes.h>

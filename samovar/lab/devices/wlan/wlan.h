@@ -35,7 +35,7 @@ struct chooser {
   int rate; /* current rate; with sampling, the rate of the current frame */
   int successes, failures, probing; /* ARF: in succession */
   int frames; /* sampling: frames since one was sent at a rate other than the best */
-  int failed[RATES]; /* frames in succession */
+  int failed[RATES]; /* number of frames that failed in succession */
   int64_t failed_ns[RATES];
   double attempts[RATES], arrivals[RATES]; /* moving means over frames; 0: not tried yet */
 };
