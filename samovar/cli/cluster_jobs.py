@@ -63,7 +63,8 @@ class Jobs:
 def run_jobs(jobs: Jobs, on: str, results: Path, again: str) -> list[int]:
     """Run jobs with Snakemake, and show their output; return the numbers of the failed jobs, counted from 1.
 
-    `on` is `slurm`, or the folder of a Snakemake profile. `again` is the command that is shown after Ctrl-C.
+    If Snakemake fails although every job succeeded, all numbers are returned. `on` is `slurm`, or the folder
+    of a Snakemake profile. `again` is the command that is shown after Ctrl-C.
     """
     results.mkdir(parents=True, exist_ok=True)
     executor = _slurm_words() if on == SLURM else ["--profile", str(Path(on).absolute())]

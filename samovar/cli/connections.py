@@ -122,7 +122,7 @@ class Connections:
             return
         with closing(self.sessions(testbed, shard)) as sessions:
             for host, lease in require_idle(sessions, force).items():
-                text = f"{host}: running campaign {lease.values.get('campaign')} is disturbed"
+                text = f"{host}: campaign {lease.values.get('campaign')}, which uses the host, is disturbed"
                 emit(Event("warning", {"text": text}))
 
     def _targets(self, testbed: Testbed, access: lab.Access | None) -> Iterator[SshTarget]:

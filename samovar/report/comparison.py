@@ -67,7 +67,8 @@ class Change:
     def text(self) -> str:
         """The change with its interval: `-9.1 % [-9.3, -8.9]`, or `~ [-0.4, +0.2] %` for no change.
 
-        The difference of two shares is in percentage points: `+0.5 points [+0.4, +0.6]`.
+        Without an interval, the text is `~`. The difference of two shares is in percentage points: `+0.5
+        points [+0.4, +0.6]`.
         """
         if self.changed is None:
             return "~"
@@ -387,7 +388,7 @@ def _change_tables(comparison: CampaignComparison) -> Iterator[Json]:
     """Yield the table of metrics that changed, and the table of metrics that are `~` in all treatments."""
     names = ("Metric", "Treatment", "A", "B", "Change of B against A", "Pairs")
     caption = (
-        "Medians over pairs of trials, and the median change within a pair with its interval (order"
+        "Medians over pairs of trials, and the median of the changes within pairs, with its interval (order"
         " statistics) and the interval’s confidence. ~: the interval includes zero change, or is missing."
     )
     for title, same in (("Metrics that changed", False), ("Metrics with ~ in all treatments", True)):

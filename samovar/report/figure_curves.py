@@ -87,7 +87,7 @@ def read_curves(figure: Json, bundle: Path, trials: Mapping[str, TableRow]) -> J
         for panel, own in groups.items()
     ]
     y_axis = _axis(figure, "y", form.y)
-    if "quantity" in form.facets:  # the title of the panel
+    if "quantity" in form.facets:  # the titles of panels name the quantity
         y_axis["title"] = "" if len(panels) > 1 else panels[0]["title"]
     return {
         "kind": form.kind,
@@ -159,7 +159,7 @@ def _read_columns(file: Path) -> Columns:
 
 
 def _form_of_layout(layout: Json, columns: Columns) -> CurveForm | None:
-    """Return how figures.json describes the curves; None if the figure has none, or if a column is missing.
+    """Return how figures.json describes the curves; None if it has no curves, or if a column is missing.
 
     If the PDF has a panel for each trial, the page shows these trials as curves of one panel, for comparison.
     A figure of kind `segments` keeps a panel for each trial, because its curves already stand for the
