@@ -159,8 +159,8 @@ def _campaign_lines(resume: ResumePoint, changed_recipes: Sequence[str]) -> Iter
         yield f"  - {orphans} not in this plan, {kept}: {_few(comparison.orphans)}"
     if comparison.renamed:
         yield (
-            f"      including {comparison.renamed:,} with the settings of new trials, because a part, factor or "
-            "level was renamed; to use them, restore the old name"
+            f"      including {comparison.renamed:,} with the settings of new trials, because a part, factor "
+            "or level was renamed; to use them, restore the old name"
         )
 
 

@@ -116,8 +116,8 @@ class SshConnection:
     def answers(self, limit_s: float) -> bool:
         """Send a request to the SSH server; return whether it answers.
 
-        If no answer arrives within `limit_s`, the connection is closed.
-        OpenSSH does not know the request and refuses it, which counts as an answer (RFC 4254, section 4).
+        If no answer arrives within `limit_s`, the connection is closed. OpenSSH does not know the request and
+        refuses it, which counts as an answer (RFC 4254, section 4).
         """
         transport = self._connection.transport
         if transport is None or not transport.is_active():

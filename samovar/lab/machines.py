@@ -141,8 +141,8 @@ class MachineCost:
 def plan_machines(testbed: Testbed, topology: Topology, project: Path) -> tuple[VirtualMachine, ...]:
     """Return the virtual machines of a lab. Paths of images in the testbed file are relative to the project.
 
-    Raises LabError if an image is missing, if there is too little memory, or if FreeBSD would give a network
-    card another name than the testbed file does.
+    Raises LabError if an image cannot be used, if there is too little memory, or if FreeBSD would give a
+    network card another name than the testbed file does.
     """
     nodes = [node for node in topology.nodes if node.is_machine]
     if not nodes:
@@ -433,7 +433,7 @@ class MachineSetup:
                     break
 
     def tail(self, count: int) -> str:
-        """Return the last lines of the console's output, and then all of QEMU's own output."""
+        """Return the last `count` lines of the console's output followed by QEMU's own output."""
         lines = (self._text("console.log") + "\n" + self._text("qemu.log")).splitlines()
         return "\n".join([line for line in lines if line.strip()][-count:])
 

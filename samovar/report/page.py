@@ -93,7 +93,7 @@ def _page(document: Json, pdf: Path, campaigns: Sequence[ListedCampaign], templa
     drawn = {
         "pictures": pictures,
         "curves": {file: one for file, one in curves.items() if one},
-        "details": b64encode(zlib.compress(details.encode(), 9)).decode(),  # as in RFC 1950
+        "details": b64encode(zlib.compress(details.encode(), 9)).decode(),  # in the zlib format (RFC 1950)
     }
     return render(template, {**document, "pdf": pdf.name, "trial_table": table}, SCRIPTS, drawn)
 

@@ -248,7 +248,7 @@ def _outputs(section: Section, one: ReportedCampaign, kind: str) -> list[Json]:
 
 
 def _path_in_study(one: ReportedCampaign, file: str) -> str:
-    """Return the path of a bundle's file in a study's folder: the campaign's name is inserted."""
+    """Return the path that a file of a campaign's bundle has in the study's folder."""
     kind, _, rest = file.partition("/")
     return f"{kind}/{one.name}/{rest}" if rest else f"data/{one.name}/{kind}"
 
