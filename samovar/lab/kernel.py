@@ -136,8 +136,9 @@ def read_allowed_cc() -> str:
 def allow_all_cc(needed: Set[str]) -> None:
     """Load all congestion controls of the machine's kernel, and allow them in namespaces.
 
-    `needed` are loaded too if their modules are elsewhere. Experiments that run later in the same lab may
-    need others, and a congestion control that is loaded inside a namespace is not allowed there.
+    Those in `needed` are loaded even if their modules are in another folder. Experiments that run later in
+    the same lab may need others, and a congestion control that is loaded inside a namespace is not allowed
+    there.
     """
     shipped = {file.name.partition(".")[0] for file in CC_MODULES.glob("tcp_*.ko*")}
     _succeeds(["modprobe", "--all", *sorted(shipped | {f"tcp_{name}" for name in needed})])

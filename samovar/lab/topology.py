@@ -59,8 +59,9 @@ class Node:
 class Segment:
     """A link of the lab, which is a cable, a switch, a pair of adapters, or a WLAN.
 
-    Two ends without a device are joined by a cable, more ends by a switch. A link between a virtual machine
-    and a host in a namespace is always a switch. The first port of a WLAN is its access point.
+    Without a device, two ends are joined by a cable, and more than two ends are joined by a switch. A link
+    between a virtual machine and a host in a namespace is always a switch. The first port of a WLAN is its
+    access point.
     """
 
     name: str

@@ -155,7 +155,7 @@ def _ratio(row: SummaryRow, base: Mapping[str, str], summary: Sequence[SummaryRo
     """Return a row with its median divided by that of another treatment.
 
     `base` has the levels of the other treatment that differ from those of the row. The result's
-    median is None if either of these two medians is missing.
+    median is None if one of these two medians is missing, or if the other treatment's median is 0.
     """
     levels, key = {**row.levels, **base}, (row.part, row.flow, row.metric)
     others = (other for other in summary if (other.part, other.flow, other.metric) == key)
@@ -198,7 +198,7 @@ def _expected_text(line: keys.Expect, unit: str) -> str:
 
 
 def _observed_text(rows: Sequence[SummaryRow], unit: str) -> str:
-    """Return the observed value with its interval, or the range of treatments, and the number of trials."""
+    """Return the observed value with its interval (several treatments: range), and the number of trials."""
     values = [row.median for row in rows if row.median is not None]
     if not values:
         return "not measured"
