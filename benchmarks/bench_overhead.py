@@ -4,9 +4,10 @@ Run by `make bench`:
 
     python benchmarks/bench_overhead.py [--kernels uml,native] [--uml .bin/uml/sid] [--append FILE]
 
-For each phase, print the wall time, and two CPU times that depend little on what else the machine does: that
-of all processes of the lab, and that of the controller. In user-mode Linux the lab's kernel is one of the
-processes of the lab. `traffic` includes the lead time before the traffic starts (`start` in manifests).
+For each phase, print the wall time, and two CPU times that depend little on what else the machine does: the
+CPU time of all processes of the lab, and the CPU time of the controller. In user-mode Linux the lab's kernel
+is one of the processes of the lab. `traffic` includes the lead time before the traffic starts (`start` in
+manifests).
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ FIGURE = re.compile(r"^Figure \d+", re.MULTILINE)
 
 
 def main() -> None:
-    """Add the named studies to the gallery; exit with a message if one has no report."""
+    """Add the named studies to the gallery; exit with a message if a report is missing or too large."""
     parser = ArgumentParser(description=(__doc__ or "").partition(":")[0])
     parser.add_argument("studies", nargs="+", metavar="STUDY")
     parser.add_argument("--results", type=Path, default=ROOT / "results" / "studies")

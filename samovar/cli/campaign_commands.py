@@ -227,7 +227,7 @@ def verify(controller: Controller, campaign: str) -> int:
 
 @main.command()
 @CAMPAIGN
-@flag("--restore", "Restore the traces from the archive, and remove it.")
+@flag("--restore", "Restore the traces and remove the archive.")
 @in_project
 def archive(controller: Controller, campaign: str, restore: bool) -> None:
     """Move the traces of a campaign to one smaller file; `--restore` restores them byte for byte."""

@@ -86,7 +86,7 @@ def flent_data(
     meta: dict[str, dict[str, Any]] = {}
     for (flow, quantity, unit), points in samples.items():
         name = names.get(flow) or queries.get(flow, "Router")
-        if quantity != ("rtt" if name.startswith(PING) else "throughput"):  # not a flow's main quantity
+        if quantity != ("rtt" if name.startswith(PING) else "throughput"):  # not the flow's main quantity
             name += f"::{SOCKET_KEYS.get(quantity, quantity)}"
         also = [PING] if quantity == "rtt" and PING not in {*names.values(), *results} else []
         for one in (name, *also):

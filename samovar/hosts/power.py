@@ -37,7 +37,7 @@ class Machine:
     system: str = "linux"
 
     def switch(self, action: Action) -> str:
-        """Switch the power of the machine, or query its state; return the output without passwords.
+        """Switch the power of the machine, or query its state; return the output, with passwords removed.
 
         Raises TestbedError if the testbed file has no command for the action, or if the command fails.
         """

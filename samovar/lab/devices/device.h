@@ -1,4 +1,4 @@
-/* What the devices of a lab share: frames, TAPs, orders, and the record of the true state. */
+/* Declarations that the devices of a lab share: frames, TAPs, orders, and the record of the true state. */
 #ifndef SAMOVAR_DEVICE_H
 #define SAMOVAR_DEVICE_H
 #define _GNU_SOURCE
