@@ -268,8 +268,8 @@ buffer_by_pause <- function(ref, mon, flow, offset, frames, mtu_bytes) {
              error_packets = max(delays$error_ms[seq_len(before)]) * per_ms)
 }
 
-# Return TRUE if both captures show the flow from its first packet on, which met an empty device. If `mon` begins later, it lacks arrivals of packets in `ref`;
-# if `ref` does, packets arrive that it lacks.
+# Return TRUE if both captures show the flow from its first packet on; this packet met an empty device. If `mon` begins later, it lacks arrivals of packets in
+# `ref`. If `ref` begins later, it lacks packets that arrive in `mon`.
 seen_from_first <- function(ref, mon, flow) {
   judged <- judged_packets(ref, mon, flow)
   arrived <- judged$other[!is.na(judged$other)]

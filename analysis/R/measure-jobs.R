@@ -24,7 +24,7 @@ measure_part <- function(folder, part, project = NULL, cores = getOption("samova
   use_project(project)
   version <- code_version()
   if (!identical(version, part$code)) {
-    cli::cli_abort("{Sys.info()[['nodename']]} has {version_words()}, the computer where the command was started has {part$versions}, or the code differs; nodes must have the same versions, because measurements with other versions are not used.",
+    cli::cli_abort("{Sys.info()[['nodename']]} has {version_words()}, and the computer where the command was started has {part$versions}; install the same versions and the same code on both, because measurements by other versions or other code are not used.",
                    class = "samovar_error_versions", call = NULL)
   }
   campaign <- keep_part(read_campaign(folder), part)

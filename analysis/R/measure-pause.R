@@ -187,8 +187,8 @@ flow_control_counters <- function(nic, wanted, window_s = 0.1) {
   list(counted = if (any(kept)) frames_counted(grown) else NA_real_, held_share = rate_while_held(x, window_s))
 }
 
-# Return the number of frames in counters with the names of ethtool -S. Cards may count a frame under several names: mlx5 as rx_global_pause and
-# rx_pause_ctrl_phy, others in a total beside XON and XOFF, or beside priorities.
+# Return the number of frames in counters with the names of ethtool -S. Cards may count a frame under several names: mlx5 counts it as rx_global_pause
+# and as rx_pause_ctrl_phy. Other cards count it in a total, and also in a counter of XON or XOFF, or of a priority.
 frames_counted <- function(grown) {
   kinds <- vapply(regmatches(names(grown), gregexpr("prio(rity)?_?[0-9]+|xon|xoff", names(grown))), paste, "", collapse = " ")
   most <- tapply(grown, kinds, max)

@@ -58,8 +58,8 @@ rtt_by_flow <- function(ref, mon, flows = NULL) {
 
 #' Packets lost between two captures
 #'
-#' Packets sent after the last packet that was seen at both ends are not judged, since they may have been in flight when a capture ended. Nor are those
-#' that would have arrived before the first packet in `mon`, since that capture may have begun later.
+#' Packets sent after the last packet that was seen at both ends are not judged, since they may have been in flight when a capture ended. Packets
+#' that would have arrived before the first packet in `mon` are not judged either, since `mon` may have begun later.
 #'
 #' @inheritParams rtt_by_flow
 #' @return A data.table with `flow` (factor), `sent_packets`, `lost_packets`, `loss_share` (of the packets judged),
@@ -86,9 +86,9 @@ loss_by_flow <- function(ref, mon, flows = NULL) {
 #' Round-trip times of data and its acknowledgement in one capture
 #'
 #' A sample is the time from a segment (also a SYN or FIN) to the first acknowledgement of exactly its end. A segment gives no sample if one of its bytes
-#' was sent twice (Karn's algorithm), or if a segment with lower sequence numbers was sent after it, because its acknowledgement had to wait for that
-#' segment, or if it was first acknowledged in part. An acknowledgement of several segments gives a sample for the last segment only. Segments sent into a closed window are probes and are ignored.
-#' tcptrace has the same rules.
+#' was sent twice (Karn's algorithm), or if it was first acknowledged in part. A segment also gives no sample if a segment with lower sequence numbers was sent
+#' later, because the acknowledgement then had to wait for that segment. An acknowledgement of several segments gives a sample for the last segment only.
+#' Segments sent into a closed window are probes and are ignored. tcptrace has the same rules.
 #'
 #' @param capture A capture from [read_pcap()], preferably recorded at the sender's host.
 #' @param flow Name of the flow that carries the data.

@@ -271,7 +271,7 @@ limit_shares <- function(limits) {
   stats::setNames(as.list(share), paste0("limited_", names(share), "_share"))
 }
 
-# Return what limited a flow after each of its samples; NULL without samples. Flows in the same direction have equal shares of the link's rate.
+# Return what limited a flow after each of its samples; NULL without samples. Flows in the same direction are assumed to have equal shares of the link's rate.
 limits_of_flow <- function(flow, sender, ref, name, idle_ms, traces, manifest) {
   if (is.null(sender) || nrow(sender) < 2) return(NULL)
   offered <- if (!is.null(ref)) scaled_window(ref, name)

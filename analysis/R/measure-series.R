@@ -77,10 +77,10 @@ series_subjects <- function(scope, traces, manifest, from_s, to_s) {
   subjects
 }
 
-# Seconds since the start of traffic, of a table that was recorded at the flow's sender, or at its receiver if the sender has no capture.
+# Return a table's times in seconds since the start of traffic. The table was recorded at the flow's sender, or at its receiver if the sender has no capture.
 seconds_at_near <- function(recorded, x) seconds_since(recorded, start_on(x$traces, if (is.null(x$near)) x$flow$to else x$flow$from))
 
-# Seconds since the start of traffic, of a table that was recorded at the flow's receiver, or at its sender if the receiver has no capture.
+# Return a table's times in seconds since the start of traffic. The table was recorded at the flow's receiver, or at its sender if the receiver has no capture.
 seconds_at_far <- function(recorded, x) seconds_since(recorded, start_on(x$traces, if (is.null(x$far)) x$flow$from else x$flow$to))
 
 # The time windows that a capture shows: if it is truncated, only those before its last packet. `seconds_at` is one of the two functions above.
@@ -109,7 +109,8 @@ subject_of_flow <- function(flow, traces, manifest) {
     both_ways <- c(name, way_back(mon %||% ref, name))
     x$near <- conversation_of(ref, both_ways)
     x$far <- conversation_of(mon, both_ways)
-    # Senders of UDP go on although nothing arrives. If the receiver's capture shows the receiver's address, it is of the interface that the flow passes.
+    # A sender of UDP continues even if nothing arrives. A receiver's capture that shows the receiver's address was recorded at the interface of the flow.
+    # If this capture lacks the flow, nothing arrived.
     if (!is.null(silent) && protocol_of(ref, name) %in% "udp") {
       x$far <- x$near[0]
       shows_address <- flow$to_address %in% c(levels(silent$src), levels(silent$dst))
@@ -401,7 +402,7 @@ series_of_trials <- function(results, needs, cores = 1L) {
   share_out(missing, cores, \(need) {
     measured <- measure_series(results$campaign$folder, results$campaign$manifests[[need$id]], need$names, need$from_s, need$to_s)
     for (name in need$names) store_write(measured[[name]], path(need, name))
-  }, \(i, one) force(one)) # which does the work, if it is done in this process
+  }, \(i, one) force(one)) # if this process does the work, force() starts it
   read <- lapply(needs, \(need) lapply(need$names, \(name) {
     one <- store_read(path(need, name))
     list(series = if (!is.null(one$series)) data.table(trial = need$id, one$series),

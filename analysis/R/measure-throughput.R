@@ -195,9 +195,13 @@ describe_windows <- function(windows, capture, frame) {
 #' T is the time from the flow's first to its last packet with payload, or `duration_s` from the first. If a time-out stops a flow shortly before its
 #' generator ends, the flow lasts until the retransmissions arrive; a rate over its whole lifetime is then lower than the rate at which it sent. The sum is
 #' over the flow's packets with payload within T, including packets whose payload is unknown because the snapshot length cut the header (`payload_bps` is
-#' NA then). `link` is what the medium carries for a packet: the frame with its check sequence (4 bytes), preamble and gap (20 bytes),
-#' at least 84 bytes together, and NA if the capture is not of Ethernet; `frame` is the frame as captured; `ip` the IP packet; `payload` what TCP or UDP carries, retransmissions included
-#' ([goodput()] counts each byte once).
+#' NA then). The layers count these bytes of a packet:
+#'
+#' - `link`: what the medium carries, that is, the frame with its check sequence (4 bytes), preamble and gap (20 bytes), together at least 84 bytes; NA if the
+#'   capture is not of Ethernet.
+#' - `frame`: the frame as captured.
+#' - `ip`: the IP packet.
+#' - `payload`: what TCP or UDP carries, including retransmissions ([goodput()] counts each byte once).
 #'
 #' @inheritParams goodput
 #' @return A one-row data.table with `packets`, `elapsed_s`, `link_bps`, `frame_bps`, `ip_bps`, `payload_bps`. Rates are averages over `elapsed_s`, and NA if

@@ -19,7 +19,7 @@ outputs_of <- function(kind) {
   manifest$outputs[[switch(kind, quantity = "quantities", series = "series", paste0(kind, "s"))]]
 }
 
-# The loggers that record a quantity, the best first; if `name` is the name of a logger, only this logger.
+# Return the loggers that record a quantity, the best first. If `name` is the name of a logger, return only this name.
 sources_of <- function(name) outputs_of("quantity")[[name]]$sources %||% name
 
 package_outputs <- function() yaml::read_yaml(package_manifest())

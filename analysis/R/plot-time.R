@@ -56,7 +56,7 @@ event_points <- function(events, curves) {
 
 cause_words <- c(recovery = "fast recovery", timeout = "timeout", cwr = "no loss", enobufs = "refused packet (ENOBUFS)", ssthresh = "cause unknown")
 
-# Draw a list of quantities over time. With `from` or `to`, that span is measured again in more detail; `until_s` only cuts what is drawn.
+# Draw a list of quantities over time. With `from` or `to`, the span that they bound is measured again in more detail; `until_s` only limits what is drawn.
 figure_time_series <- function(results, trials, show, of = NULL, overlay = NULL, facet = NULL, from = NULL, to = NULL, mark = NULL) {
   time_figure(results, trials, show, series_list(show, "over time"), shown_words(show), of, overlay = overlay, facet = facet, from = from, to = to,
               events = "reductions" %in% mark)

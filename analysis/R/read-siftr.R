@@ -95,8 +95,8 @@ abort_core <- function(message, class = "samovar_error_siftr") {
 
 #' Options and state of the connections in a log of SIFTR, from the flags of each record
 #'
-#' Recovery, SACK and time stamps have had the same bits of t_flags since FreeBSD 9. The bits of ECN moved: up to FreeBSD 12 they are in t_flags, from
-#' FreeBSD 13 on in t_flags2, which SIFTR logs from its version 1.3.0 on. In a log that SIFTR 1.2.4 wrote on FreeBSD 13, ECN is therefore unknown (NA).
+#' Recovery, SACK and time stamps have had the same bits of t_flags since FreeBSD 9. The bits of ECN moved: up to FreeBSD 12 they are in t_flags, and
+#' from FreeBSD 13 on they are in t_flags2, which SIFTR logs from its version 1.3.0 on. In a log that SIFTR 1.2.4 wrote on FreeBSD 13, ECN is therefore unknown (NA).
 #'
 #' @param x A table from [read_siftr()], or some of its rows.
 #' @param sysver The kernel's __FreeBSD_version, which determines where the bits of ECN are; by default the version in the log's header.

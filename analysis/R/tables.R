@@ -91,7 +91,7 @@ table_treatments <- function(results, trials, metrics, flow = NULL, against = NU
   )
 }
 
-# Return for each row how much a metric changes, in percent, from the trials of part `against` that have the
+# Return, for each row, how much a metric changes, in percent, from the trials of part `against` that have the
 # same levels: text such as "+34.7", or "-" if that part has no such trials.
 changes_from_part <- function(results, trials, name, flow, against, curves) {
   campaign <- results$campaign

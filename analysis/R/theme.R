@@ -37,7 +37,7 @@ theme_samovar <- function(base_size = 9) {
     )
 }
 
-# A figure that is not higher fits on a page of the report, with a caption of several lines.
+# Largest height of a figure that fits on a page of the report together with a caption of several lines.
 most_height_in <- 7.8
 
 # Okabe and Ito, "Color Universal Design", 2008: colours that colour-blind readers can distinguish. Yellow is omitted because it is hard to see on

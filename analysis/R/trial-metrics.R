@@ -74,7 +74,7 @@ open_traces <- function(folder, manifest, columns = NULL) {
 }
 
 # By how many seconds each host's clock is ahead of the controller's. Flows were started with these offsets. As in samovar/campaign/clocks.py, an offset within
-# its error counts as 0. The manifest has no offset of hosts without generators, and early campaigns have none at all.
+# its error counts as 0. A manifest has no offsets of hosts without generators, and manifests of early campaigns have no offsets at all.
 clocks_ahead_s <- function(manifest) {
   offsets_s <- lapply(manifest$clocks, \(clock) if (abs(clock$offset_s) > clock$error_s) as.double(clock$offset_s) else 0)
   stats::setNames(offsets_s, vapply(manifest$clocks, \(clock) clock$host, ""))
@@ -94,8 +94,9 @@ within_trial <- function(x, host, manifest) {
 # The end of the trial on a host's own clock; NULL if it was not recorded.
 end_on <- function(manifest, host) unlist(lapply(manifest$ends, \(e) if (identical(e$host, host)) e$over_s))[1]
 
-# Set the attributes `first_ns` and `last_ns` of a capture: it covers the trial from the start of traffic and, if it was read to its end, to the end on its
-# host, even if its first packet is later or its last one earlier. Whether it does is unknown if the end was not recorded.
+# Set the attributes `first_ns` and `last_ns` of a capture: it covers the trial from the start of traffic, even if its first packet is later. If the capture
+# was read to its end, it covers the trial to the end on its host, even if its last packet is earlier. If the end on the host was not recorded, it is unknown
+# what the capture covers, and no attribute is set.
 set_covered <- function(capture, host, manifest) {
   over_s <- end_on(manifest, host)
   if (is.null(over_s)) return(capture)

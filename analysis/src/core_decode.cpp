@@ -279,7 +279,7 @@ void Decoder::decode_ipv6(Bytes bytes, Row& row) {
   network.first_fragment = true;
   Bytes rest = bytes.after(40);
   uint64_t fragment = 0;
-  // Extension headers (RFC 8200, section 4): each gives the type of the next, most their length.
+  // Extension headers (RFC 8200, section 4): each gives the type of the next header, and most also give their own length.
   for (bool more = true; more;) {
     const uint8_t type = network.protocol;
     more = type == 0 || type == 43 || type == 44 || type == 51 || type == 60 || type == 135 || type == 139 ||

@@ -368,8 +368,8 @@ void Delays::order(std::vector<int32_t>& rows, const double* t_ns) {
 
 namespace {
 
-// `found` has the row of each packet in the capture at the other end. An unmatched packet is early if it left longer before the first packet that
-// arrived than that capture had been running when this packet arrived.
+// `found` has the row of each packet in the capture at the other end. An unmatched packet is unjudged if, at the
+// delay of the first matched packet, it would have arrived before that capture began. Unmatched packets after the last match are unjudged too.
 template <typename IsAmbiguous>
 std::vector<Tally> tally_direction(const Packets& left, const Sides& sides, bool outgoing, const Packets& arrived,
                                    const std::vector<int32_t>& found, size_t groups, IsAmbiguous is_ambiguous) {

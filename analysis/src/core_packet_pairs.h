@@ -93,7 +93,8 @@ std::vector<Pair> pair_packets(const Packets& ref, const Packets& mon, const Sid
 // Counts of the packets of one group in one direction, at the end where they left.
 struct Tally {
   double sent = 0, matched = 0, ambiguous = 0;
-  // Unmatched before the other capture began, or since the last one that was matched: in flight when a capture ended, or lost.
+  // Unmatched packets that would have arrived before the other capture began, or that left after the last matched packet: they may
+  // have arrived outside the other capture, or have been lost.
   double unjudged = 0;
 };
 struct Tallies {

@@ -47,7 +47,7 @@ class ClassicCapture final : public Capture {
     // The upper bits give the length of a frame check sequence.
     interface.link_type = file32(at + 20) & 0x03FFFFFF;
     interface.resolution_exponent = fraction_ns_ == 1 ? 9 : 6;
-    // The lengths of a record were in the other order before version 2.3, and in either in 2.3, as libpcap's sf-pcap.c reads them.
+    // Before version 2.3, the lengths of a record were in the other order. In version 2.3 they are in either order (libpcap's sf-pcap.c).
     const int version = 100 * file16(at + 4) + file16(at + 6);
     order_ = version < 203 ? Order::frame_first : version == 203 ? Order::either : Order::captured_first;
     longest_ = std::min(std::max(interface.snaplen_bytes, longest_record), longest_announced_record);

@@ -149,7 +149,7 @@ class NgCapture final : public Capture {
   void stamp(Record& record, uint64_t count, const Interface& interface) {
     const uint64_t unit = per_second(interface);
     const Wide fraction_ns = static_cast<Wide>(count % unit) * 1000000000 / unit;
-    // A count of whole seconds may have 64 bits, the offset another 63.
+    // A count of whole seconds may have 64 bits, and the offset may have another 63.
     constexpr Signed furthest_s = Signed{1} << 52;
     const Signed second = static_cast<Signed>(count / unit) + interface.offset_s;
     set_time(record, static_cast<int64_t>(std::clamp<Signed>(second, -furthest_s, furthest_s)),

@@ -84,7 +84,7 @@ class ZstdStream final : public Stream {
 
  protected:
   size_t read_into(uint8_t* to, size_t room) override {
-    // With room for a whole frame, the library decodes it at once, and nothing of a damaged frame.
+    // Given room for a whole frame, the library decodes the frame in one step, and a damaged frame would then give no bytes at all.
     ZSTD_outBuffer out{to, std::min(room, ::ZSTD_DStreamOutSize()), 0};
     while (out.pos == 0 && damage_.empty()) {
       if (in_.pos == in_.size) read_packed();

@@ -247,7 +247,7 @@ size_t Reader::read(const Destination& to, size_t first, size_t limit) {
   const uint8_t* const begin = source_->cursor();
   const size_t n = decode_rows(*capture_, decoder_, to, first, limit);
   source_->check();
-  // A compressed file's bytes are not where they were.
+  // Only a mapped file can be unmapped: the decompressed bytes of other files are no longer at `begin`.
   if (source_->stays()) source_->unmap(begin, source_->cursor());
   datagrams_.complete(decoder_.take_fragments(), decoder_.flows(), to, first, read_);
   read_ += n;

@@ -1,4 +1,4 @@
-"""HTTP/1.1 over one connection: `serve` sends N zeros for GET /N, `get` and `play` request and log.
+"""HTTP/1.1 over one connection: `serve` sends N zeros for GET /N; `get` and `play` send requests and log them.
 
 serve ADDRESS PORT.
 get FROM PORT OWN SECONDS BYTES OBJECT OBJECTS PERIOD: from address FROM, bound to OWN, for SECONDS or until
@@ -72,7 +72,7 @@ def fetch(connection, answers, size, due, end, number, byte_s):
 
 
 def pages(size, objects, period):
-    """Yield for each request: seconds from the start until it is due, bytes, number, play time of a byte."""
+    """Yield, for each request, seconds from the start until it is due, bytes, number, play time of a byte."""
     number = 0
     while True:
         yield number * period or None, size, number, None

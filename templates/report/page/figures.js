@@ -89,7 +89,7 @@
     return places;
   }
 
-  // The numbers of a box plot: quartiles (R's type 7), and the ends of its whiskers, the last samples within 1.5 times their distance.
+  // The numbers of a box plot: quartiles (R's type 7), and the ends of its whiskers, the outermost samples at most 1.5 interquartile ranges from them.
   function boxOf(samples, isLog) {
     const to = isLog ? Math.log : one => one, back = isLog ? Math.exp : one => one;
     const sorted = Float64Array.from(samples, to).sort();
@@ -354,7 +354,7 @@
     }
   }
 
-  // Move the ends of the view to the right by shares of its width; on a logarithmic axis, of the width of the logarithms.
+  // Move the ends of the view to the right, each by a share of the view's width. On a logarithmic axis, the width is measured in logarithms.
   function moveView(figure, from, to) {
     const there = figure.log.x ? Math.log : one => one, back = figure.log.x ? Math.exp : one => one;
     if (figure.x.reversed) [from, to] = [-to, -from];

@@ -1,5 +1,5 @@
-launch src-cpu 21 src-cpu.csv sh -c '# sampled COMMAND...: call the function `sample` of the caller after every `interval` seconds, until SIGTERM; COMMAND reads
-# what it prints, and must flush each row: timeout(1) kills a sampler that takes too long to end.
+launch src-cpu 21 src-cpu.csv sh -c '# sampled COMMAND...: call the function `sample` of the caller after every `interval` seconds, until SIGTERM. COMMAND
+# reads the output of `sample`, and must flush each row, because timeout(1) kills a sampler that takes too long to end.
 sampled() {
   trap '"'"': >"$name.stop"'"'"' TERM
   {

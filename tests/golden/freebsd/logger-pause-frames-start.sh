@@ -1,5 +1,5 @@
 launch src-pause-frames 21 src-pause-frames.csv sh -c '# packets NAME OPTION... FILTER: start tcpdump with these options; the function `rows` of the caller reads its output until
-# SIGTERM. Returns when tcpdump captures. Without --immediate-mode, bpf(4) would hold packets for up to a second.
+# SIGTERM. Returns when the capture has begun. Without --immediate-mode, bpf(4) would hold packets for up to a second.
 packets() {
   name=$1; shift
   trap '"'"'read -r watching <"$name.watching" && kill "$watching"'"'"' TERM

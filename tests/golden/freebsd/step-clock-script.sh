@@ -3,7 +3,7 @@ now_ns() {
   n_time=$(stat -f %Fm "${0%/*}/time")
   echo "${n_time%.*}${n_time#*.}"
 }
-# instants FILE...: print when each was last written, `FILE SECONDS`.
+# instants FILE...: print when each was last written, as `FILE SECONDS`.
 instants() { stat -f '%N %Fm' "$@"; }
 # clock_at_boot: set b_floor and b_ceiling to bounds, in ns, of this clock's time at boot; a step moves both, because
 # the kernel moves kern.boottime by as much as the clock.

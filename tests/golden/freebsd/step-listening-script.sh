@@ -1,4 +1,4 @@
-# listening PORT, listening_udp PORT: some program listens on it. Wide columns of sockstat(1) may run into each other,
+# listening PORT, listening_udp PORT: whether a program listens on it. Wide columns of sockstat(1) may run into each other,
 # so only the protocol and the port are compared.
 listening() { bound "$1" tcp; }
 listening_udp() { bound "$1" udp; }
@@ -7,8 +7,8 @@ bound() { # PORT PROTOCOL
   return 1
 }
 
-# timeout(1) of FreeBSD starts its program before it waits for its end: if the program ends in between, timeout notices
-# it only at the limit. A second signal makes it check.
+# timeout(1) of FreeBSD starts its program before it begins to wait for the program's end. If the program ends in
+# between, timeout notices the end only at the time limit. A second signal makes timeout check.
 await_bounded() { # PID
   ( sleep 1; kill -CHLD "$1" ) >/dev/null 2>&1 &
   wait "$1"
@@ -36,8 +36,8 @@ kernel_value() { cached "$1" || value=$(sysctl -n "$1" 2>/dev/null); }
 knob() {
   if kernel_value "$1"; then echo "${2:-$1}=$value"; else echo "${2:-$1}=absent"; fi
 }
-# turn OID VALUE...: set those that differ, with one program, in this order. A value that sysctl(8) has changed is
-# noticed when it is read back.
+# turn OID VALUE...: set the OIDs that have other values, with one program, in this order. If sysctl(8) sets a value
+# other than the requested one, the difference is noticed when the value is read back.
 turn() {
   s_left=$#
   while [ "$s_left" -gt 0 ]; do
@@ -51,7 +51,7 @@ $1: $2$k_text"
   done
   [ $# -eq 0 ] || sysctl "$@" >/dev/null || fail "the kernel refused $*"
 }
-# back OID VALUE...: restore them; an error does not prevent other values from being restored.
+# back OID VALUE...: restore these values; an error does not prevent other values from being restored.
 back() {
   s_left=$#
   while [ "$s_left" -gt 0 ]; do
@@ -88,8 +88,8 @@ firewall_on() {
   esac
 }
 
-# active INTERFACE: its link is up, which is `associated` or `running` for wireless ones; an interface without a status
-# is taken to be up.
+# active INTERFACE: whether its link is up; a wireless interface then has the status `associated` or `running`. An
+# interface without a status is taken to be up.
 active() {
   case $(ifconfig "$1" 2>/dev/null) in
     *'status: active'* | *'status: associated'* | *'status: running'*) return 0 ;;
@@ -97,9 +97,9 @@ active() {
   esac
 }
 inactive() { ! active "$1"; }
-# restarted INTERFACE: note that a change restarts its card, which takes the link of many down.
-# links_settled: wait until all these links are up again; it runs after the settings, once for all. A link goes down
-# shortly after the change, if at all; drivers check their links about twice a second. settled INTERFACE waits at once.
+# restarted INTERFACE: note that a change has restarted its card; many cards then lose their link for a time.
+# links_settled: wait until the links of all noted interfaces are up again; it runs once, after all settings. A link goes
+# down shortly after the change, if at all; drivers check their links about twice a second. settled INTERFACE waits at once.
 s_restarted=
 restarted() { s_restarted="$s_restarted $1"; }
 links_settled() {
@@ -118,7 +118,7 @@ dropped() { # all these links have been down since they were noted
   [ -z "$s_pending" ]
 }
 
-# driver INTERFACE, unit INTERFACE: the two parts of a name such as em1.
+# driver INTERFACE, unit INTERFACE: print a part of a name such as em1: the driver `em`, or the unit `1`.
 driver() { echo "${1%%[0-9]*}"; }
 unit() { echo "${1##*[!0-9]}"; }
 # capable CAPABILITY TEXT: whether TEXT, which ifconfig(8) has printed about an interface, shows that a capability such as
@@ -129,8 +129,8 @@ capable() {
   case ",${s_options#*<}," in *,"$s_capability",*) return 0 ;; esac
   return 1
 }
-# merging INTERFACE TEXT: received segments are merged (LRO). em, igb and igc merge in software, which leaves the packets
-# of a protocol alone while the host forwards it (tcp_lro.c): on a router, LRO has no effect.
+# merging INTERFACE TEXT: whether received segments are merged (LRO). em, igb and igc merge in software, which leaves the
+# packets of a protocol alone while the host forwards it (tcp_lro.c): on a router, LRO has no effect.
 merging() {
   capable LRO "$2" || return 1
   case $(driver "$1") in em | igb | igc) ;; *) return 0 ;; esac
@@ -167,8 +167,8 @@ window_unit() {
   while [ $((65535 * s_unit)) -lt "$value" ] && [ "$s_unit" -lt 16384 ]; do s_unit=$((s_unit * 2)); done
   echo "$s_unit"
 }
-# offered SPACE SEGMENT UNIT: print the window that a peer sees of a receive buffer: TCP rounds a buffer of more than a
-# segment up to whole segments (tcp_mss()), and since FreeBSD 13 the advertised window up to the unit.
+# offered SPACE SEGMENT UNIT: print the window that TCP advertises for a receive buffer. TCP rounds a buffer of more than
+# a segment up to whole segments (tcp_mss()). Since FreeBSD 13, TCP also rounds the advertised window up to the unit.
 offered() {
   s_space=$1
   [ "$s_space" -le "$2" ] || s_space=$(((s_space + $2 - 1) / $2 * $2))

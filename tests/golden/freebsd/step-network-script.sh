@@ -1,4 +1,4 @@
-network_failed() { # PREFIX PROGRAM CODE: its messages are in network.err, and its output is not to be trusted
+network_failed() { # PREFIX PROGRAM CODE: the program's messages are in network.err, and its output cannot be trusted
   n_why=''
   while read -r n_line || [ -n "$n_line" ]; do
     case $n_line in

@@ -1,7 +1,7 @@
 launch_root dst-eth1 81 dst-eth1.pcap.gz nice -n -5 tcpdump -n -Z "$user" -i eth1 -s 96 -B 49152 --time-stamp-precision=nano -w -
 launch bulk-server 81 bulk-server.out iperf3 -s -1 -p 5001 -B 172.16.11.2 -J
 launch late-server 81 late-server.out nuttcp -S --nofork -P 7002
-network_failed() { # PREFIX PROGRAM CODE: its messages are in network.err, and its output is not to be trusted
+network_failed() { # PREFIX PROGRAM CODE: the program's messages are in network.err, and its output cannot be trusted
   n_why='' n_lacks=''
   while read -r n_line || [ -n "$n_line" ]; do
     case $n_line in

@@ -57,7 +57,7 @@ exit 0
 FROM=172.16.10.2 TO=172.16.11.2 PORT=5001 DURATION_S=6 SIZE_BYTES='' LIMIT_S=80
 export FROM TO PORT DURATION_S SIZE_BYTES LIMIT_S
 launch late-server 80 late-server.out sh -c 'sleep $LIMIT_S'
-network_failed() { # PREFIX PROGRAM CODE: its messages are in network.err, and its output is not to be trusted
+network_failed() { # PREFIX PROGRAM CODE: the program's messages are in network.err, and its output cannot be trusted
   n_why='' n_lacks=''
   while read -r n_line || [ -n "$n_line" ]; do
     case $n_line in
@@ -194,7 +194,7 @@ exit 0
 FROM=172.16.10.2 TO=172.16.11.2 PORT=5001 DURATION_S='' SIZE_BYTES=1000000 LIMIT_S=80
 export FROM TO PORT DURATION_S SIZE_BYTES LIMIT_S
 launch late-server 80 late-server.out sh -c 'sleep $LIMIT_S'
-network_failed() { # PREFIX PROGRAM CODE: its messages are in network.err, and its output is not to be trusted
+network_failed() { # PREFIX PROGRAM CODE: the program's messages are in network.err, and its output cannot be trusted
   n_why='' n_lacks=''
   while read -r n_line || [ -n "$n_line" ]; do
     case $n_line in

@@ -53,7 +53,7 @@ watch
 exit 0
 # ==== timed server ====
 launch late-server 80 late-server.out python3 -IS -c <http.py> serve 172.16.10.2 5001
-network_failed() { # PREFIX PROGRAM CODE: its messages are in network.err, and its output is not to be trusted
+network_failed() { # PREFIX PROGRAM CODE: the program's messages are in network.err, and its output cannot be trusted
   n_why='' n_lacks=''
   while read -r n_line || [ -n "$n_line" ]; do
     case $n_line in
@@ -187,7 +187,7 @@ watch
 exit 0
 # ==== sized server ====
 launch late-server 80 late-server.out python3 -IS -c <http.py> serve 172.16.10.2 5001
-network_failed() { # PREFIX PROGRAM CODE: its messages are in network.err, and its output is not to be trusted
+network_failed() { # PREFIX PROGRAM CODE: the program's messages are in network.err, and its output cannot be trusted
   n_why='' n_lacks=''
   while read -r n_line || [ -n "$n_line" ]; do
     case $n_line in

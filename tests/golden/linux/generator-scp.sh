@@ -13,7 +13,7 @@ if ! pinned && command -v ping >/dev/null; then
     timeout 2 ping -c 1 "$n_peer" >/dev/null 2>&1 || timeout 2 ping -c 1 "$n_peer" >/dev/null 2>&1
   done
 fi
-network_failed() { # PREFIX PROGRAM CODE: its messages are in network.err, and its output is not to be trusted
+network_failed() { # PREFIX PROGRAM CODE: the program's messages are in network.err, and its output cannot be trusted
   n_why='' n_lacks=''
   while read -r n_line || [ -n "$n_line" ]; do
     case $n_line in
@@ -161,7 +161,7 @@ printf '%s\n' "AllowUsers $(id -un)" 'AuthenticationMethods publickey' "Authoriz
   "HostKey $dir/"late-server.key 'ListenAddress '172.16.11.2 'PidFile none' 'PermitRootLogin prohibit-password' \
   'Port '5001 'StrictModes no' 'Subsystem sftp internal-sftp' 'UsePAM no' >late-server.conf
 launch late-server 80 late-server.out "$(command -v sshd)" -D -e -f "$dir/"late-server.conf
-network_failed() { # PREFIX PROGRAM CODE: its messages are in network.err, and its output is not to be trusted
+network_failed() { # PREFIX PROGRAM CODE: the program's messages are in network.err, and its output cannot be trusted
   n_why='' n_lacks=''
   while read -r n_line || [ -n "$n_line" ]; do
     case $n_line in
@@ -256,7 +256,7 @@ if ! pinned && command -v ping >/dev/null; then
     timeout 2 ping -c 1 "$n_peer" >/dev/null 2>&1 || timeout 2 ping -c 1 "$n_peer" >/dev/null 2>&1
   done
 fi
-network_failed() { # PREFIX PROGRAM CODE: its messages are in network.err, and its output is not to be trusted
+network_failed() { # PREFIX PROGRAM CODE: the program's messages are in network.err, and its output cannot be trusted
   n_why='' n_lacks=''
   while read -r n_line || [ -n "$n_line" ]; do
     case $n_line in
@@ -403,7 +403,7 @@ printf '%s\n' "AllowUsers $(id -un)" 'AuthenticationMethods publickey' "Authoriz
   "HostKey $dir/"late-server.key 'ListenAddress '172.16.11.2 'PidFile none' 'PermitRootLogin prohibit-password' \
   'Port '5001 'StrictModes no' 'Subsystem sftp internal-sftp' 'UsePAM no' >late-server.conf
 launch late-server 80 late-server.out "$(command -v sshd)" -D -e -f "$dir/"late-server.conf
-network_failed() { # PREFIX PROGRAM CODE: its messages are in network.err, and its output is not to be trusted
+network_failed() { # PREFIX PROGRAM CODE: the program's messages are in network.err, and its output cannot be trusted
   n_why='' n_lacks=''
   while read -r n_line || [ -n "$n_line" ]; do
     case $n_line in

@@ -5,7 +5,7 @@ import posix
 
 
 def tell_ready(name):
-    """Create a file of this name, and wake the script that waits at the trial'"'"'s named pipe, if it is open."""
+    """Create a file of this name, and wake the script that waits at the trial'"'"'s named pipe, if any."""
     open(name, "w").close()
     try:
         pipe = posix.open("events", posix.O_WRONLY | posix.O_NONBLOCK)
@@ -26,7 +26,10 @@ import time
 
 
 def every(sample, columns, at_end=False):
-    """Write the names of the columns, then a sample per interval until SIGTERM; if `at_end`, a last one."""
+    """Write the names of the columns, then samples until SIGTERM.
+
+    There is a sample at the start, and one after each interval; if `at_end` is true, also one after SIGTERM.
+    """
     interval_ns, ready = int(float(sys.argv[1]) * 1e9), sys.argv[2]
     out, ending = sys.stdout, [signal.SIGTERM]
     out.write(columns + "\n")
@@ -39,7 +42,7 @@ def every(sample, columns, at_end=False):
         due += interval_ns
         rest = due - time.monotonic_ns()
         if rest < 0:
-            due -= rest  # a late sample delays the next ones instead of a burst
+            due -= rest  # after a late sample, the next ones are delayed, so that there is no burst
         if signal.sigtimedwait(ending, max(0, rest) / 1e9):
             break
         sample(out)

@@ -130,8 +130,8 @@ await() {
     esac
   done
 }
-# await_ready NAME: wait until a program such as a sampler has created NAME.ready, after which it wakes us; 1 if it has
-# ended instead.
+# await_ready NAME: wait until a program such as a sampler has created NAME.ready and woken us; returns 1 if the
+# program has ended instead.
 await_ready() {
   listen
   until [ -e "$1.ready" ]; do
@@ -172,8 +172,8 @@ await_end() {
   signal KILL "$1"
   await 2 ended "$1" || fail "$1 could not be ended"
 }
-# began NAME...: print when each was started, `NAME.pid SECONDS`, and when all traffic was stopped, `order-stop
-# SECONDS`.
+# began NAME...: print when each was started, as `NAME.pid SECONDS`, and when all traffic was stopped, as
+# `order-stop SECONDS`.
 began() {
   for b_name in "$@"; do
     shift
@@ -225,7 +225,7 @@ bound() { # PORT STATE TABLE...
   return 1
 }
 now_ns() { date +%s%N; }
-# instants FILE...: print when each was last written, `FILE SECONDS`.
+# instants FILE...: print when each was last written, as `FILE SECONDS`.
 instants() { stat -c '%n %.9Y' "$@"; }
 # clock_at_boot: set b_floor and b_ceiling to bounds, in ns, of this clock's time at boot; a step moves both. The time
 # since boot, in hundredths of a second, does not depend on the clock.
