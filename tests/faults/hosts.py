@@ -19,7 +19,7 @@ from samovar import lab
 from samovar.experiment import Testbed
 
 WAIT_S = 600.0
-"""A time limit that suffices for a busy emulated machine; only failures reach it."""
+"""A time limit that suffices for a busy emulated machine; only a failed test waits this long."""
 LEASE = "/var/tmp/samovar-lease"
 """The lease file, which stays on a host if its controller is killed. It names the campaign that used the host."""
 UNCOLLECTED = "/tmp/samovar/"
@@ -121,17 +121,17 @@ class Lab:
     def on(self, host: str, script: str, check: bool = True) -> str:
         """Run a script on a host; return its output."""
         enter = self._enter(host) if self.native else lab.shell_command(self.access, host)
-        last = ["sh", "-c", script]  # also by ssh, because the login shell may be csh
+        last = ["sh", "-c", script]  # the login shell may be csh
         last = last if self.native else [" ".join(map(quote, last))]
         done = subprocess.run([*enter, *last], capture_output=True, text=True, timeout=WAIT_S, check=False)
         assert not check or done.returncode == 0, f"{host}: {done.stdout}{done.stderr}"
         return done.stdout
 
     def sent_bytes(self, host: str) -> int:
-        """Return the bytes that a host has sent from its first testbed interface, if possible without starting a program."""
+        """Return how many bytes a host has sent from its first testbed interface; start no program on a native Linux host."""
         interface = next(iter(self.testbed.hosts[host].interfaces))
         if self.freebsd(host):
-            count = "NR == 2 { print $(NF - 1) }"  # bytes sent, before the collisions
+            count = "NR == 2 { print $(NF - 1) }"  # the bytes sent; the last column has the collisions
             return int(self.on(host, f"netstat -I {interface} -b -n | awk '{count}'"))
         file = f"/sys/class/net/{interface}/statistics/tx_bytes"
         if self.native:
@@ -197,7 +197,10 @@ class Lab:
         return sorted(name for name in names if name and not name.startswith(own) and "ps -ax -o" not in name)
 
     def first_pid(self, host: str) -> int:
-        """Return the process that ends with its host: sshd, or a virtual machine's QEMU (not with a user-mode kernel)."""
+        """Return the process whose end is the end of its host: its sshd, or the QEMU of a virtual machine.
+
+        This cannot be called for hosts of a user-mode kernel.
+        """
         if host not in self._first_pids:
             self._first_pids[host] = self._find_first_pid(host)
         return self._first_pids[host]

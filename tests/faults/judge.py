@@ -78,7 +78,7 @@ def _inconsistent_order(journal: Sequence[Entry]) -> Iterator[str]:
 
 
 def _inconsistent_attempts(journal: Sequence[Entry]) -> Iterator[str]:
-    """Check that the attempts of each trial are numbered from 1 without gaps, and that each attempt ends exactly once."""
+    """Yield attempts that are not numbered from 1 without gaps within their trial, or do not end exactly once."""
     running: dict[str, int] = {}
     begun: Counter[str] = Counter()
     for entry in journal:
@@ -94,7 +94,7 @@ def _inconsistent_attempts(journal: Sequence[Entry]) -> Iterator[str]:
 
 
 def _inconsistent_folders(journal: Sequence[Entry], campaign: Path) -> Iterator[str]:
-    """Check that the folder has exactly the trials that the journal lists, with equal outcomes."""
+    """Yield the differences between the trials in the journal and those in the folder, in number or result."""
     listed = {str(e.values["folder"]) for e in journal if e.event == "trial-set-aside"}
     found = {str(path.relative_to(campaign)) for path in (campaign / "set-aside").glob("*/")}
     if listed != found:
@@ -115,7 +115,7 @@ def _inconsistent_folders(journal: Sequence[Entry], campaign: Path) -> Iterator[
 
 
 def endings(journal: Sequence[Entry], id_: str) -> list[str]:
-    """Return how each attempt at a trial ended: its verdict, else its outcome, or `cut` without a recorded end."""
+    """Return the verdict of each attempt at a trial; its outcome if it did not complete, or `cut` if no end is recorded."""
     ends: list[str] = []
     for entry in journal:
         if entry.values.get("id") == id_ and entry.event == "trial-started":

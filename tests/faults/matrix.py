@@ -17,7 +17,7 @@ from tests.faults.scene import Bench, CommandResult, Scene
 
 FAULTS: tuple[Fault, ...] = (*CONTROLLER_FAULTS, *LINK_FAULTS, *PROGRAM_FAULTS, *FILE_FAULTS)
 TRIALS = 3
-"""Most faults happen in the second of three trials: one is complete before, and one follows."""
+"""Most faults happen in the second of three trials: the first is complete by then, and the third follows."""
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,7 @@ def heal(scene: Scene) -> None:
 
 
 def flapping(scene: Scene) -> None:
-    """Take the router's control link down and up repeatedly, from before phase `arm`."""
+    """Take the router's control link down and up repeatedly, beginning before phase `arm`."""
     scene.let_go()
     for _ in range(FLAPS):
         link(scene, "rtr", "down")

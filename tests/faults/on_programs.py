@@ -22,7 +22,8 @@ before=$(arrived) n=0
 } >/dev/null 2>&1 &
 """
 """Fills the host's disk once traffic arrives. It waits on the host itself, because on a busy machine the traffic may end before
-a command from outside arrives. It also fills space that is freed meanwhile, because the few bytes that gzip writes at its end would fit."""
+a command from outside arrives. It also fills space that is freed meanwhile, because otherwise there would be room for the few
+bytes that gzip writes last."""
 SEEN_AT = "/mnt"
 """The path of the lab's boot folder on hosts; each host has its own /tmp."""
 

@@ -32,7 +32,7 @@ EDITS = (
     ("rate: 2Mbit", "rate: 3Mbit"),
     ("include: [{cc: cubic, rwnd: 400KB}]", "include: [{cc: cdg, rwnd: 400KB}]"),
 )
-"""Edits of the experiment, each followed by a plan that compares it with the campaign."""
+"""Edits of the experiment; after each, `fab plan` compares the edited experiment with the campaign."""
 DAMAGED = f"{FOLDER}/trials/mixed-cubic-r1-dcfcff/facts/rtr-set.json"
 COMMANDS = (
     ["fab", "status"],
@@ -65,7 +65,7 @@ OF_A_PLAN = ("campaign", "cost", "left")
 
 @dataclass(frozen=True)
 class Made:
-    """What the commands made of the recorded campaign, and what was recorded."""
+    """The copy of the campaign after the commands, the recorded campaign, and the outputs to compare with golden files."""
 
     campaign: Path
     recorded: Path
@@ -139,11 +139,11 @@ def pdf(campaign: Path, program: str, *more: str) -> str:
 
 
 def table_differences(expected: Path, found: Path) -> Iterator[str]:
-    """Yield the cells in which two tables differ: texts must be equal, numbers to a relative error.
+    """Yield the rows in which two tables differ. Texts must be equal; numbers may differ by RELATIVE_ERROR.
 
-    Rows of metrics that the expected table does not have are new since it was made, and left out. So are columns
-    of intervals that were withdrawn or added since, and rates, whose interval has changed since. The rows of figures
-    are in another order than they were then.
+    Tables `throughput-*`, rows of RATES and columns INTERVALS are not compared, because their values have changed.
+    Rows of metrics that the expected table lacks are left out, because the metrics were added after it was made.
+    The order of rows is ignored, because the rows of figures have been reordered.
     """
     if expected.name.startswith("throughput-"):
         return
@@ -230,5 +230,5 @@ def outputs(campaign: Path) -> dict[str, Any]:
 
 
 def chosen(tree: Mapping[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:
-    """Return some keys of a mapping, those that it has."""
+    """Return the entries of a mapping that have one of these keys."""
     return {key: tree[key] for key in keys if key in tree}

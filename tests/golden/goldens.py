@@ -76,7 +76,7 @@ class Case:
 
 
 def cases() -> list[Case]:
-    """Return a case for every shipped experiment with each of its profiles, and the cases of ALL_TRAFFIC and ELSEWHERE."""
+    """Return every shipped experiment without a profile and with each of its profiles, then ALL_TRAFFIC and ELSEWHERE."""
     found = []
     for path in sorted((ROOT / "experiments").glob("*.yaml")):
         tree = yaml.safe_load(path.read_text())

@@ -2,7 +2,8 @@
 
 A request is a list. `["fab", argument, ...]` runs a command and is answered with its exit code and output,
 `["edit", file, old, new]` changes a file of the checkout, `["undo"]` reverts all changes, `["plan", ...]` and
-`["scripts", ...]` are answered by adapter.py. The first command takes as long as a command of `fab`, each further one a tenth of this time.
+`["scripts", ...]` are answered by adapter.py. The first command takes as long as a command of `fab`; each further
+command takes a tenth of this time.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Send and receive UDP with few system calls: one costs 20 us in user-mode Linux, and iperf makes several per datagram."""
+"""Send and receive UDP with few system calls.
+
+A system call takes 20 us in user-mode Linux, and iperf makes several for each datagram.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ while now < end:
     now = time.monotonic()
 """
 """Arguments: ADDRESS PORT SIZE SECONDS BATCH RATE, with the size of the payload in bytes and its rate in bit/s. Datagrams that
-are late by more than 10 ms, as on a busy machine, are left out."""
+are due more than 10 ms ago, as on a busy machine, are not sent."""
 
 SINK = """
 import socket, sys, time

@@ -68,7 +68,10 @@ def running(kernel: str, folder: Path) -> Iterator[Hosts]:
 
 @dataclass(frozen=True)
 class SettingStates:
-    """The states of a host before a setting, while it was in force and after it was restored; a command's output."""
+    """The state of a host before a setting, while it was in force, and after the old value was restored.
+
+    `output` is what the command `look` printed while the setting was in force.
+    """
 
     before: Mapping[str, str]
     while_set: Mapping[str, str]
@@ -78,7 +81,7 @@ class SettingStates:
 
 
 def apply(hosts: Hosts, host: str, name: str, values: Mapping[str, object], look: str = "") -> SettingStates:
-    """Read, set, read, run the command `look`, restore and read, in the order of a trial."""
+    """Read, set and read a setting as a trial does, run the command `look`, then restore and read the setting."""
     recipe = CATALOGUE.recipe("setting", name, "linux")
     read = recipe.render("read", values)
     before = parse_state(hosts.run(host, read))

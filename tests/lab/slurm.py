@@ -136,9 +136,10 @@ class Cluster:
         return done.stdout.split().count("idle")
 
     def _job_processes(self, node: str) -> set[int]:
-        """Return the pids of the jobs on a node, which have its name in their environment, and of their labs.
+        """Return the pids of the jobs on a node, and of the labs of these jobs.
 
-        A lab's processes are children of the controller, with an environment of their own.
+        The environment of a job has the node's name. A lab's processes have another environment, but they are
+        descendants of the job.
         """
         mark, found, parents = f"SLURMD_NODENAME={node}".encode(), set[int](), dict[int, int]()
         for place in Path("/proc").glob("[0-9]*"):

@@ -87,7 +87,7 @@ def free_port() -> int:
 
 @contextmanager
 def running(folder: Path, shell: str = "/bin/sh", sftp: str = "internal-sftp") -> Iterator[Sshd]:
-    """Run an sshd whose files are in a folder; if this process is root's, with `shell` as /bin/sh."""
+    """Run an sshd whose files are in a folder. If root runs this process, `shell` replaces /bin/sh for the sshd."""
     port = free_port()
     _write_files(folder, port, sftp)
     with (folder / "log").open("wb") as log:

@@ -239,7 +239,7 @@ def test_the_drift_of_the_rate_repeats_with_the_same_seed_and_differs_with_anoth
 
 
 def _walk(bench: Bench, seed: int) -> dict[int, float]:
-    """Return the rate in bit/s of each half second since the order during which the buffer was never empty."""
+    """Make the rate drift; return the rate in bit/s in each step of the drift during which the buffer was never empty."""
     bench.record()
     number = int(bench._read_state()["number"]) + 1
     order = f"set {number} rate_down_bps=20e6 buffer_down_frames=300 flow_control=1 drift=0.3 seed={seed}"

@@ -406,7 +406,7 @@ def test_a_transfer_ends_with_an_error_when_no_more_bytes_arrive(
         def die() -> bool:
             if not part.exists():
                 return False
-            serving = server.connection_pids()  # their parent lists them, so it must be alive
+            serving = server.connection_pids()  # the server must be alive, because it lists them
             server.process.kill()
             for pid in serving:
                 os.kill(pid, 9)

@@ -265,7 +265,7 @@ def test_two_ctrl_c_end_the_run_at_once_and_the_hosts_of_both_labs_restore_thems
     before = _states_of_both(two_labs)
     process = _started_on_both(two_labs, "twice")
     process.send_signal(signal.SIGINT)
-    second_s = time.monotonic() + TWICE_S + 0.1  # a second signal before this time would not count
+    second_s = time.monotonic() + TWICE_S + 0.1  # an earlier signal would not count as the second
     _wait_for(lambda: time.monotonic() > second_s, "a moment between two signals")
     process.send_signal(signal.SIGINT)
     said, _ = process.communicate(timeout=420)
@@ -283,7 +283,7 @@ def test_two_ctrl_c_end_the_run_at_once_and_the_hosts_of_both_labs_restore_thems
 
 
 def _restored_and_idle(checkout: Checkout, before: dict[str, str]) -> bool:
-    """Return whether every host has its state of before, apart from its lease, and runs no program of a trial."""
+    """Return whether every host has its state `before` again, apart from its lease, and runs no program of a trial."""
     seen = _states_of_both(checkout)
     restored = all(seen[place].startswith(text.partition("token ")[0]) for place, text in before.items())
     hosts = [(host, name) for name in ("lab", "twin") for host in HOSTS]

@@ -37,7 +37,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checkout]:
 
 @pytest.fixture(scope="module")
 def before(checkout: Checkout) -> dict[str, str]:
-    """The state of every host before any trial; the kernel may report only after a second that a link is up."""
+    """The state of every host before any trial, read once all links are up: the kernel may report a link a second late."""
     _wait_for(lambda: all(_links_are_up(checkout, host) for host in HOSTS), "links up")
     return _states(checkout)
 
@@ -52,7 +52,7 @@ def _states(checkout: Checkout) -> dict[str, str]:
 
 
 def _changes(checkout: Checkout, before: dict[str, str]) -> list[str]:
-    """Return the lines in which the states of hosts differ from those before."""
+    """Return the lines in which the states of hosts differ from the states `before`."""
     after = _states(checkout)
     pairs = ((host, before[host].splitlines(), after[host].splitlines()) for host in HOSTS)
     return [f"{host}: {line}" for host, was, now in pairs for line in unified_diff(was, now, n=0)]
@@ -106,7 +106,7 @@ def test_two_ctrl_c_report_the_unrestored_hosts_and_the_hosts_restore_themselves
     process = checkout.start("twice")
     victim = checkout.wait_for_traffic("twice", 1)
     process.send_signal(signal.SIGTERM)
-    second_s = time.monotonic() + TWICE_S + 0.2  # a second signal before this time would not count
+    second_s = time.monotonic() + TWICE_S + 0.2  # an earlier signal would not count as the second
     _wait_for(lambda: time.monotonic() > second_s, "a moment between two signals")
     process.send_signal(signal.SIGINT)
     said = _ended(process)

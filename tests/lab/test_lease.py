@@ -212,7 +212,10 @@ with Journal(Path(campaign) / JOURNAL) as journal, Sessions([target]) as session
 
 
 def start_holder(sshd: Sshd, target: SshTarget, folder: Path, *on_loss: str) -> subprocess.Popen[bytes]:
-    """Start a process whose campaign holds the host; a second word in `on_loss` makes its testbed one of several."""
+    """Start a process whose campaign holds the host.
+
+    `on_loss` has the clean-up command; a second word is the key under which the journal then names the host's testbed.
+    """
     words = [str(sshd.folder), str(sshd.port), target.user, target.host, target.lease, str(folder)]
     words += on_loss or [""]
     (sshd.folder / f"{target.host}.own").unlink(missing_ok=True)

@@ -276,7 +276,7 @@ def test_the_tracepoint_records_the_acknowledgements_of_the_flow(record: FlowRec
         pytest.skip("this kernel has no tracepoints")
     rows = [row for row in record.rows("tcp-probe") if row["dport"] == "5001"]
     assert {row["src"] for row in rows} == {"172.16.10.2"}
-    # By connection, because another user's lab on this machine may have the same addresses.
+    # Connections are kept apart, because another user's lab on this machine may have the same addresses.
     acked: dict[str, list[int]] = {}
     for row in rows:
         acked.setdefault(row["cookie"], []).append(int(row["snd_una"]))

@@ -65,7 +65,7 @@ def of_aqm(name: str, parameters: dict[str, str], catalogue: Catalogue, **more: 
 
 
 def with_other_values(path: PathPlan) -> PathPlan:
-    """Plan a path that differs in each value by more than a calibration tolerates."""
+    """Plan a path whose values differ from those of the given path by more than a calibration tolerates."""
     directions = {}
     for name, direction in (("down", path.down), ("up", path.up)):
         held = (
@@ -83,7 +83,7 @@ def failed(checks: Sequence[Check]) -> list[str]:
 
 
 def failed_counts(checks: Sequence[Check]) -> list[str]:
-    """Return the failed checks, but not that of the base RTT, because pings may be late on a busy computer."""
+    """Return the failed checks except the check of the base RTT, because pings may be late on a busy computer."""
     return failed([check for check in checks if check.name != "base RTT"])
 
 
@@ -180,7 +180,7 @@ def test_packets_are_reordered_and_duplicated_at_the_requested_rates(bench: Benc
         seen, checks = bench.calibrate(path, "down", paced_probe(path, 2000))
     assert failed_counts(checks) == []
     assert plausible_losses(seen.duplicates, 2000, 0.01)
-    # Two successive packets that overtake are counted once, so fewer than 40 may be counted.
+    # If two successive packets overtake others, only one is counted, so the count may be below 40.
     assert 0.5 * 40 < seen.overtaken <= 80
 
 

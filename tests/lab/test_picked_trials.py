@@ -15,7 +15,7 @@ pytestmark = pytest.mark.proof  # boots a lab and runs three campaigns
 
 NAME = "picked"
 STRICT = "{cpu: 0.01%, late: 60s, rate: 90%}"
-"""Thresholds with which every trial is suspect, because the CPUs of its hosts are busier."""
+"""Thresholds with which every trial is suspect, because its hosts use more CPU time than 0.01 %."""
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +30,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checkout]:
 
 
 def started(checkout: Checkout) -> list[str]:
-    """Return the trials of each attempt, in order, as level and replicate."""
+    """Return the level and replicate of the trial of each attempt, in the order of the attempts."""
     events = checkout.journal(NAME)
     return [one.values["id"].rpartition("-")[0] for one in events if one.event == "trial-started"]
 

@@ -46,7 +46,7 @@ PARAMETERS: Mapping[str, Mapping[str, str]] = {
     "command": {"run": "exec iperf3 -c $TO -p $PORT -t $DURATION_S -b 1M", "serve": "exec iperf3 -s -p $PORT", "listens": "yes"},
 }  # fmt: skip
 SLOW = {"scp": 8.0}
-"""Longer durations in seconds: all hosts share one processor, so an SSH connection takes long to start."""
+"""Durations in s of flows that need more than 2 s: an SSH connection starts slowly, since all hosts share a processor."""
 SIZED = {"iperf3", "iperf", "nuttcp"}
 
 
@@ -80,7 +80,7 @@ class FinishedTrial:
     folder: Path
 
     def bytes_by_port(self, host: str) -> dict[int, int]:
-        """Return the IP bytes in a host's capture by port, which is that of either end."""
+        """Return the number of IP bytes in a host's capture by port: a packet counts for both its ports, without ports for 0."""
         return _bytes_by_port(self.folder / "traces" / f"{host}-eth1.pcap.gz")
 
 
@@ -200,7 +200,7 @@ def test_the_packets_of_a_generator_are_in_the_capture_at_the_receiver(
     plan = next(one for one in generators.manifest["resolved"]["flows"] if one["generator"] == name)
     seen = generators.bytes_by_port("dst1")
     if name == "ping":
-        assert seen[0] > 15 * 3028  # fifteen of twenty requests of 3000 bytes of data, each in fragments
+        assert seen[0] > 15 * 3028  # 15 of 20 requests with 3000 bytes of data; fragments add headers
     else:
         least = plan["size_bytes"] or {"game": 8_000, "voip": 12_000}.get(name, 60_000)
         assert seen[plan["port"]] > least
