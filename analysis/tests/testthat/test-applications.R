@@ -62,7 +62,7 @@ test_that("the time of a page is from its first request to the last byte of its 
 })
 
 test_that("a video starts with its first chunk, and stalls until the next chunk when all chunks have been played", {
-  # Chunks of 2 s arrive 1, 2, 6 and 7 s after the first request: after the second, the video lasts until 5 s.
+  # Chunks of 2 s arrive 1, 2, 6 and 7 s after the first request. The first two play from 1 to 5 s, so the video stalls from 5 to 6 s.
   x <- requests(number = 0:3, t_ns = c(0, 1, 5, 6) * 1e9)[, `:=`(seconds = 1, play_s = 2, bytes = c(1e5, 2e5, 2e5, 1e5))]
   video <- play_video(x)
   expect_equal(attr(video, "startup_s"), 1)
@@ -73,7 +73,7 @@ test_that("a video starts with its first chunk, and stalls until the next chunk 
 })
 
 test_that("the bit rate of a video is the mean over its playing time, and a change by a factor of two is a switch", {
-  # The third chunk has a byte more than the second, from rounding; the last chunk lasts 1 s.
+  # The third chunk has a byte more than the second, as rounding may cause; the last chunk lasts 1 s.
   x <- requests(number = 0:3, t_ns = 0:3 * 1e9)[, `:=`(seconds = 0.5, play_s = c(2, 2, 2, 1), bytes = c(1e5, 2e5, 2e5 + 1, 5e4))]
   found <- video_metrics(list(flow = list(generator = "dash"), logs = list(x)))
   expect_equal(found[c("startup_s", "rebuffering_s", "stalls", "bitrate_switches", "video_arrived_s")],
@@ -86,7 +86,7 @@ test_that("an unfinished last chunk stalls a video until the end of the flow", {
   x <- requests(number = 0:1, t_ns = c(0, 2) * 1e9, finished = c(TRUE, FALSE))[, `:=`(seconds = c(1, 5), play_s = 2)]
   video <- play_video(x)
   expect_equal(nrow(video), 1)
-  expect_equal(c(attr(video, "rebuffering_s"), attr(video, "stalls")), c(4, 1)) # played from 1 to 3 s, until 7 s
+  expect_equal(c(attr(video, "rebuffering_s"), attr(video, "stalls")), c(4, 1)) # plays from 1 to 3 s, stalls until 7 s
   expect_true(is.na(attr(play_video(x[2]), "startup_s")))
 })
 
@@ -178,7 +178,7 @@ test_that("the flow of a call is the direction from its sender, even if more dat
   back <- ethernet(ipv4(udp(5002, 4000, raw(172)), 17, src = "10.0.0.2", dst = "10.0.0.1"))
   capture <- \(n) read_pcap(write_capture(c(rep(list(there), n), rep(list(back), 40))))
   expect_equal(flow_in_capture(call, capture(30)), "10.0.0.1:4000 > 10.0.0.2:5002")
-  expect_equal(flow_in_capture(call, capture(1)), "10.0.0.2:5002 > 10.0.0.1:4000") # one packet is a request: the data are in the other direction
+  expect_equal(flow_in_capture(call, capture(1)), "10.0.0.2:5002 > 10.0.0.1:4000") # a single packet there is a request, whose answer is the flow
 })
 
 # --- Recorded trials

@@ -14,7 +14,7 @@ count_measured <- function(code) {
 measured_by_analysis <- function(folder, ...) count_measured(quietly(analyse_campaign(folder, cores = 1L, ...)))
 
 # A campaign whose files are old enough for the index to store their sizes and times. All copies are made at the beginning, so that
-# later tests find theirs old enough.
+# the copies that later tests use are old enough.
 unused <- new.env()
 unused$campaigns <- replicate(11, small_campaign())
 settled_campaign <- function() {
@@ -42,7 +42,7 @@ test_that("the hash of the code is the same in every process", {
 test_that("the hash of the code covers all functions that measure, directly or not, and none that draw", {
   reached <- reached_from("measure_trial", asNamespace("samovar"))
   expect_true(all(c("measure_trial", "measure_flow", "read_pcap", "packet_pair_rtt", "%||%") %in% reached))
-  expect_true(all(c("samples_of_tcp_info", "samples_of_siftr", "read_tcp_probe") %in% reached)) # by way of the list sender_sources
+  expect_true(all(c("samples_of_tcp_info", "samples_of_siftr", "read_tcp_probe") %in% reached)) # called through the list sender_sources
   expect_equal(grep("^(figure|table|plot|theme|draw)_", reached, value = TRUE), character())
   before <- code_version()
   with_replaced(expect_false(identical(code_version(), before)), thin_series = \(...) NULL)

@@ -1,5 +1,5 @@
 # Confidence intervals of the package: the share of intervals that contain the true value is the stated confidence.
-tolerance <- 0.015 # three standard errors of 8000 repetitions at a confidence of 75 %, two of 4000
+tolerance <- 0.015 # at a confidence of 75 %, three standard errors for 8000 repetitions, and two standard errors for 4000
 sizes <- c(3L, 5L, 10L, 30L)
 shapes <- list(normal = stats::rnorm, lognormal = stats::rlnorm)
 

@@ -57,7 +57,7 @@ test_that("segments whose TCP header is truncated are read as tshark reads them"
   whole <- \(p) p[[2]] == 0x0800 && p[[1]][10] == as.raw(6) && p[[1]][7] == as.raw(0x40)
   frames <- lapply(Filter(whole, random_frames(500, 54)), \(p) ethernet(p[[1]]))
   for (snaplen in c(50, 52, 54, 58, 66, 70)) expect_as_tshark(write_capture(frames, snaplen = snaplen, wire_bytes = lengths(frames)), 100)
-  # tshark reads only the ports of more truncated headers: fields that are read must equal those of the whole packets.
+  # From headers that are truncated further, tshark reads only the ports. Here read_pcap() is compared with tshark's values for the whole packets.
   theirs <- tshark_table(write_capture(frames), c("tcp.seq_raw", "tcp.ack_raw", "tcp.len"))
   for (snaplen in 42:49) {
     ours <- read_pcap(write_capture(frames, snaplen = snaplen, wire_bytes = lengths(frames)))

@@ -68,7 +68,7 @@ test_that("CAIA-TR-160923A, equation 1: with cwnd 30000 and rwnd 20000 bytes the
 test_that("CAIA-TR-160923A, equations 2, 4 and 5: at 8 Mbit/s and 20 ms, a full queue of 100 packets of 1000 bytes adds a delay of 100 ms, and a larger window adds nothing", {
   manifest <- list(resolved = list(mtu_bytes = 1000, path = list(rtt_s = 0.02, down = list(rate_bps = 8e6, buffer_packets = 100))))
   theory <- rwnd_theory(list(manifests = list(a = manifest)), data.table::data.table(id = "a"), c(1000, 960000))
-  # 20000 bytes of packets, 960 of every 1000 of them payload, fill the idle path; 120000 fill the queue as well.
+  # 20000 bytes of packets fill the idle path, and 120000 bytes also fill the queue; of every 1000 bytes, 960 are payload.
   at <- \(data_bytes) stats::approx(theory$level, theory$value, data_bytes)$y
   share <- (1000 - tcp_header_bytes) / 1000
   expect_equal(at(10000 * share), 20)

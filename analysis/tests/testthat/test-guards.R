@@ -1,4 +1,4 @@
-# Two packets with a time, then one of a simple packet block, which has no time.
+# Two packets with a time, then one without, because a simple packet block has no field for a time.
 untimed_capture <- function() {
   n <- ng()
   frames <- conversation(list(list(seq = 1, bytes = 100), list(from = "b", ack = 101), list(seq = 101, bytes = 50)))

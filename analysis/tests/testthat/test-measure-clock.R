@@ -161,7 +161,7 @@ test_that("forward and backward delay add up to the round-trip time, unless the 
   found <- delay_consistency(x$ref, x$skewed, x$flow, x$offset)
   expect_gt(found$pairs, 300)
   expect_true(found$consistent)
-  # The RTT includes what a clock that is 40 ppm fast gains while a packet stays at most 45 ms at the receiver.
+  # A packet stays at the receiver for at most 45 ms, in which its clock gains 40 ppm: the RTT includes this gain.
   expect_lt(found$max_us, 40e-6 * 45e3 + 0.1)
   wrong <- data.table::copy(x$offset)[, drift_ppm := drift_ppm + 20000]
   expect_false(delay_consistency(x$ref, x$skewed, x$flow, wrong)$consistent)

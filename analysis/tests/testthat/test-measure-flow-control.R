@@ -38,7 +38,7 @@ test_that("an overflowing ring whose rate is unknown leaves the state undecided"
 
 test_that("the rate of an interface is computed over windows that are longer than a pause", {
   x <- interface_at(80e6, 40e6)
-  steps <- pmax(0, seq_len(nrow(x)) - 101) # of 10 ms since the first second; the interface sends in every other one
+  steps <- pmax(0, seq_len(nrow(x)) - 101) # of 10 ms, from 1 s on; sends in every other step
   x[, tx_bytes := ifelse(t_ns <= 1e9, tx_bytes, 80e6 / 8 * (1 + 0.01 * ceiling(steps / 2)))]
   expect_equal(samovar:::flow_control_counters(x, "em1")$held_share, 0.5, tolerance = 0.05)
 })

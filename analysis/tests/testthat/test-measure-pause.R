@@ -105,7 +105,7 @@ test_that("there is no estimate if a capture begins when the device's buffer has
   half_s <- trial$sent_s[max(which(trial$sent_s < trial$pauses_s[1])) %/% 2]
   later <- mon[t_ns >= min(t_ns) + half_s * 1e9]
   expect_null(buffer(ref, later))
-  # A lost first packet is another matter: the receiver's capture had begun.
+  # If the capture had begun in time but the first packets were lost, there is an estimate.
   data.table::setattr(later, "first_ns", min(mon$t_ns) - 1e9)
   expect_gt(buffer(ref, later)$idle_ms, buffer(ref, mon)$idle_ms)
   expect_null(buffer(ref[t_ns >= min(t_ns) + half_s * 1e9], mon))
@@ -143,7 +143,7 @@ test_that("a trial's files give its metrics: buffer, clocks, drops and the time 
   expect_equal(value("buffer_delay_packets"), 911, tolerance = 0.003)
   expect_equal(value("buffer_pause_raw_packets"), 911, tolerance = 0.01)
   expect_equal(value("local_drops_packets"), sum(trial$refused))
-  # A ring of 256 descriptors fills at 80 - 35 Mbit/s: 256 / 3750 s.
+  # A ring of 256 descriptors fills at 80 - 35 = 45 Mbit/s, or 3750 packets/s, so it is full after 256 / 3750 s.
   expect_equal(value("pause_to_drop_median_s"), 256 / 3750, tolerance = 0.01)
   expect_equal(value("clock_drift_ppm"), -40, tolerance = 1e-3)
   expect_equal(value("owd_min_ms"), 1 + 8e3 * 1500 / 35e6, tolerance = 0.01)

@@ -85,7 +85,7 @@ test_that("the maximum of bytes in flight is equal to tcptrace's outstanding dat
 })
 
 test_that("throughput of link, frames, IP and payload is equal to the values computed by hand", {
-  # Three packets of 1000 bytes of payload in two seconds: 1028 bytes of IP, 1042 of frame, 1066 on the medium.
+  # Three packets in two seconds: each has 1000 bytes of payload, 1028 as IP packet, 1042 as frame and 1066 on the medium.
   packet <- \(id) ethernet(ipv4(udp(1, 2, raw(1000)), 17, id = id))
   x <- read_pcap(write_capture(lapply(1:3, packet), t_ns = c(0, 1, 2) * 1e9))
   found <- throughput_levels(x, "10.0.0.1:1 > 10.0.0.2:2")

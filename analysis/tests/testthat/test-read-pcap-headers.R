@@ -132,7 +132,7 @@ test_that("TCP options cut by the snapshot length are marked, those before the c
   expect_equal(cut_at(54)$options, c(1024L, 0L, 1024L))
   expect_equal(cut_at(47)$options, c(1024L, 0L, 1024L))
   expect_equal(cut_at(46)$options, rep(NA_integer_, 3))
-  x <- cut_at(62) # between MSS and window scale of the third, and within the timestamps of the first
+  x <- cut_at(62) # cuts the third segment between MSS and window scale, and the first within its timestamps
   expect_equal(x$options, c(1024L, 0L, 1024L + 1L + 2L))
   expect_equal(c(x$mss_bytes[3], x$wscale[3]), c(1460L, 7L))
   expect_equal(cut_at(78)$options, cut_at(200)$options)

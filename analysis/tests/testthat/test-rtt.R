@@ -166,7 +166,7 @@ test_that("a retransmitted segment, and segments whose acknowledgement waited fo
     list(seq = 1, bytes = 100), list(seq = 101, bytes = 100), list(seq = 201, bytes = 100),
     list(from = "b", seq = 1, ack = 101), # acknowledges the first
     list(seq = 101, bytes = 100), # the second was lost
-    list(from = "b", seq = 1, ack = 301), # the end of the third, whose acknowledgement waited for the second
+    list(from = "b", seq = 1, ack = 301), # acknowledges the third, after it waited for the second
     list(seq = 301, bytes = 100), list(from = "b", seq = 1, ack = 401)
   )
   rtt <- data_ack_rtt(read_pcap(write_capture(conversation(steps), t_ns = seq_along(steps) * 1e6)), flow_a)

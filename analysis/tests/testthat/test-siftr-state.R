@@ -129,7 +129,7 @@ test_that("a flow has the same metrics from every layout of SIFTR, whatever the 
   expect_gt(found$rto_median_ms, found$srtt_median_ms)
   expect_true(is.na(found$ecn_negotiated))
   for (fields in list(1:25, 1:26, c(1:26, 26))) expect_equal(measured(as_layout(old, \(f) f[fields])), found)
-  # SIFTR 1.3.0 records no hash, and times in us instead of ticks of 1/32 and 1 ms
+  # SIFTR 1.3.0 records no hash; its times are in us instead of ticks of 1/32 ms and 1 ms
   new <- as_layout(sub("siftrver=1.2.4\thz=1000\ttcp_rtt_scale=32", "siftrver=1.3.0", old, fixed = TRUE),
                    \(f) replace(f, c(17, 20), sprintf("%.0f", as.double(f[c(17, 20)]) * c(1e3 / 32, 1e3)))[-2])
   expect_equal(measured(new), found, tolerance = 1e-4)

@@ -1,4 +1,4 @@
-# Fifteen faults of TEACUP 1.1's analysis changed results: the test of each number shows that samovar does not have this fault. Numbers 11 and 12 are partly
+# Fifteen faults of TEACUP 1.1's analysis changed results: test N shows that samovar does not have fault N. Numbers 11 and 12 are partly
 # about planning, and are also tested in tests/unit: netem's own limit in recipes/test_bottleneck.py, a bandwidth-delay product with the wrong packet
 # size and unknown units in experiment/test_formulas.py and experiment/test_units.py.
 

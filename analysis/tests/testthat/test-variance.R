@@ -13,10 +13,11 @@ test_that("sums of squares of an analysis of variance are those of a published e
 })
 
 test_that("effect sizes of an analysis of variance are those computed by hand", {
-  # Cells of two trials: 1 3, 5 7, 2 4, 10 12. Means 2, 6, 3, 11; levels of a 4, 7; of b 2.5, 8.5; of all 5.5.
+  # The cells have two trials each: 1 3, 5 7, 2 4, 10 12. Their means are 2, 6, 3 and 11, the means of the levels of a are 4 and 7, the means of
+  # the levels of b are 2.5 and 8.5, and the mean of all trials is 5.5.
   values <- data.table::data.table(a = rep(1:2, each = 4), b = rep(rep(1:2, each = 2), 2), block = 1L, value = c(1, 3, 5, 7, 2, 4, 10, 12))
   found <- variance_explained(values, c("a", "b"))
-  # a: 8 * 1.5^2 = 18; b: 8 * 3^2 = 72; a:b: 8 * 1^2 = 8; within cells: 4 * 2 = 8; total 106.
+  # Sums of squares: a 8 * 1.5^2 = 18; b 8 * 3^2 = 72; a:b 8 * 1^2 = 8; within cells 4 * 2 = 8; total 106.
   expect_equal(found$sum_sq, c(18, 72, 8, 8, 106))
   expect_equal(found$share, c(18, 72, 8, 8, 106) / 106)
   expect_equal(found$generalised[1:3], c(18 / 26, 72 / 80, 8 / 16))
@@ -46,7 +47,7 @@ test_that("many blocks, or many treatments, have the sums of squares of a balanc
   set.seed(4)
   values <- data.table::CJ(cc = 1:2, rwnd = 1:3, block = 1:3000)[, value := stats::rnorm(.N) + cc * rwnd + block %% 7]
   of_means <- \(by) sum((values[, mean := mean(value), by = by]$mean - mean(values$value))^2)
-  # The indicators of 3,000 blocks, or treatments, would take 0.4 GB, and their fit hours.
+  # A matrix of indicators for 3,000 blocks or treatments would take 0.4 GB, and a fit of it would take hours.
   found <- variance_explained(values, c("cc", "rwnd"))
   expect_equal(found[term == "rwnd"]$sum_sq, of_means("rwnd"))
   expect_equal(found[term == "cc:rwnd"]$sum_sq, of_means(c("cc", "rwnd")) - of_means("cc") - of_means("rwnd"))

@@ -204,7 +204,8 @@ def test_readings_with_an_error_of_3_ms_a_minute_apart_bound_the_drift_to_28_ppm
         for t_s, noise in ((60.0 * count, noise) for count, noise in enumerate(noises))
     ]
     drift = drift_of(readings)
-    # On one side of any step are nine minutes or more, with twice an error of 3 ms at either end: 22.2 ppm, plus 5 ppm of wander.
+    # Before or after any step, there are at least nine minutes. An error of 3 ms in both offsets at either end adds 22.2 ppm, and
+    # the wander of the rate adds 5 ppm.
     assert drift is not None
     assert drift.low_ppm <= drift_ppm + 1e-6
     assert drift.high_ppm >= drift_ppm - 1e-6

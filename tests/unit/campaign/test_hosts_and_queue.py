@@ -57,7 +57,7 @@ GB = 1_000_000_000
 def pool(bound: int, levels: int, *probation: str, **of_factors: int) -> HostPool:
     """Make the host pool of a testbed without connections; hosts on probation were quarantined before.
 
-    `levels` is the number of levels of `cc`, and `of_factors` has those of other factors.
+    `levels` is the number of levels of `cc`; `of_factors` has the numbers of levels of other factors.
     """
     sessions: Any = SimpleNamespace(hosts=(), abandon=lambda host: None)
     policy = Policy(ONE_ATTEMPT.model_copy(update={"quarantine": bound}))

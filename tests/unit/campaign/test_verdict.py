@@ -875,7 +875,7 @@ def test_gaps_in_the_samples_of_a_queue_are_judged_by_their_length(
 def test_the_time_from_the_last_sample_to_the_end_of_the_traffic_counts_as_a_gap(
     tmp_path: Path, over_s: float, observed: str, ok: bool
 ) -> None:
-    """An end of the traffic in whole seconds may be one second late, which is subtracted."""
+    """If the end of the traffic is in whole seconds, it may be one second late, and this second is subtracted."""
     write_queue(tmp_path, *(f"{n * 500_000_000},eth2,pfifo,10:,1:1,0,0,{n}" for n in range(7)))
     evidence = evidence_of(tmp_path, traffic_over={"rtr": over_s})
     (check,) = (one for one in check_queue_samples(evidence) if one.name.startswith("longest gap"))

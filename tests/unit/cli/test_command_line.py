@@ -124,7 +124,7 @@ def test_characters_that_the_terminal_cannot_encode_are_printed_as_escapes(check
 def test_a_closed_pipe_and_a_full_disk_give_no_traceback(checkout: Path) -> None:
     for shell, code, message in (
         ("fab plan demo | head -1", 0, ""),
-        # 141 is the exit code of a program that SIGPIPE ended, as `true` reads nothing.
+        # `true` reads nothing, so that SIGPIPE may end `fab`, whose exit code is then 141.
         ("fab -l | true; case ${PIPESTATUS[0]} in 0 | 141) ;; *) exit 9 ;; esac", 0, ""),
         ("fab plan demo > /dev/full", 1, "no space left on device\n"),
     ):

@@ -328,7 +328,7 @@ def test_the_throughput_of_one_station_follows_from_the_durations_of_the_standar
 @pytest.mark.parametrize("mbit", [6, 24, 54])
 @pytest.mark.parametrize("length_bytes", [60, 200, 1514])
 def test_protection_costs_a_cts_and_the_long_slot(simulate: Simulate, mbit: int, length_bytes: int) -> None:
-    """A CTS-to-self at 11 Mbit/s before each frame of OFDM, and slots of 20 µs."""
+    """With protection, a CTS-to-self at 11 Mbit/s precedes each frame of OFDM, and slots last 20 µs."""
     control = {6: 6, 24: 24, 54: 24}[mbit]
     data_us = ofdm_us(mbit, length_bytes + ADDED_BYTES, 6) + 10 + ofdm_us(control, ACK_BYTES, 6)
     cycle_us = 50 + 7.5 * 20 + dsss_us(11, CTS_BYTES) + 10 + data_us

@@ -269,7 +269,7 @@ def test_overheads_of_a_testbed_are_found_among_newer_campaigns_on_other_testbed
                 journal.append("trial-finished", 2.0, id=trial.id, **done, overhead_s=seconds)
         for file in folder.iterdir():
             os.utime(file, (1000 + number, 1000 + number))
-    # The median of 0 s and 2 s in the first campaign and of 7 s in the last one.
+    # The median of three times: 0 s and 2 s in the first campaign, and 7 s in the last one.
     assert measured_times(tmp_path, "lab").overhead == StepTime(2.0, 3)
     assert measured_times(tmp_path, "left").overhead == StepTime(2.0, 1)
 

@@ -107,7 +107,7 @@ def test_a_factor_that_resets_all_hosts_varies_slower_than_a_factor_that_resets_
 
 
 def _count_host_changes(plots: Iterable[tuple[int, ...]], hosts: Sequence[Sequence[int]]) -> int:
-    """Count the changes of hosts from each plot to the next; the first treatment stands for its plot."""
+    """Count the changes of hosts from each plot to the next, by the first treatment of each plot."""
     order = [plot[0] for plot in plots]
     return sum(column[one] != column[other] for one, other in pairwise(order) for column in hosts)
 

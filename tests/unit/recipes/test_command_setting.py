@@ -1,4 +1,4 @@
-"""Setting recipe `command`: a user's command runs unchanged, and is undone by a second command or refused without one."""
+"""Setting recipe `command`: a user's command runs unchanged, and is refused without a command that undoes it or `undo: none`."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_a_failed_undo_is_reported_as_a_difference_of_the_state(tmp_path: Path) 
 
 
 def test_an_undo_that_is_repeated_or_comes_before_its_command_may_fail(tmp_path: Path) -> None:
-    # A failed trial, or a host that restored itself because it lost its controller, can cause either.
+    # Both happen if a trial fails, or if a host has restored itself because it lost its controller.
     values = {"run": "mkdir f", "undo": "rmdir f"}
     for block in ("restore", "set", "restore", "restore"):
         assert run(block, tmp_path, **values).stdout == ""

@@ -56,7 +56,7 @@ bottleneck: {router: rtr, from: eth1, to: eth2}
 
 
 def dumbbell(pairs: int, shared: bool = True) -> str:
-    """Return a testbed of senders and receivers around a router: on two links, or each on a link of its own."""
+    """Return a testbed of senders and receivers around a router. They share two links, or each host has its own link."""
     hosts = []
     ports = []
     for index in range(1, pairs + 1):

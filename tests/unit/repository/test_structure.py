@@ -63,7 +63,7 @@ def imports_past_a_face() -> set[tuple[str, str]]:
 
 
 def is_command(importer: str, module: str) -> bool:
-    """Return whether one of the two programs imports the command line: see samovar/cli/__init__.py."""
+    """Return whether a program, `fab` or `samovar`, imports its commands."""
     return importer in ("fabfile", "samovar.__main__") and module in (
         "samovar.cli.fab",
         "samovar.cli.commands",

@@ -1,4 +1,4 @@
-"""Write results folders in TEACUP's layout from real captures and a real SIFTR log; each trial has later times."""
+"""Write results folders in TEACUP's layout: every trial has the same real captures and SIFTR log, with later times."""
 
 from __future__ import annotations
 
