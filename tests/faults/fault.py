@@ -26,7 +26,7 @@ class Fault:
     permitted exit codes of the command. `mend` undoes the fault; the hosts are checked before that, or after it if
     `mended_first`. `more` has further lines of the experiment. `may_stay` has the beginnings of paths of files that
     may stay on hosts until the command is repeated. A fault that `damages` its lab gets a lab of its own. A fault
-    that happens `inside` the hosts' namespaces, or needs Linux, is not used on other testbeds. A fault that is
+    that is `inside` uses the namespaces of hosts or needs Linux, and is skipped on the testbed TESTBED. A fault that is
     `short` is also tested without `make faults`.
     """
 

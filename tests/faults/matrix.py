@@ -58,7 +58,7 @@ def _survive(fault: Fault, scene: Scene) -> Outcome:
         raise
     _check_result(result, fault)
     ended = judge.endings(scene.journal(), victim)[0]
-    # A virtual machine cannot be inspected while its link is cut, so the fault is undone first. Its controller has ended.
+    # A virtual machine cannot be inspected while its link is cut, so the fault is undone first; by then, the controller has ended.
     mended_first = fault.mended_first or scene.bench.kernel == "vm"
     if not mended_first:
         await_hosts(scene, fault.may_stay)

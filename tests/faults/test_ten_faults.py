@@ -49,7 +49,7 @@ KEYS = ("trial", "part", "cc", "mtu", "replicate", "flow", "metric", "unit")
 
 
 def chosen() -> list[tuple[int, Fault]]:
-    """Choose faults at random, and the number of trials before each."""
+    """Choose faults at random, each with the number of trials since the fault before it."""
     dice = random.Random(SEED)
     candidates = [fault for fault in FAULTS if fault.kernel == "native" and not fault.damages]
     candidates = [fault for fault in candidates if fault.name not in ("file-changed-afterwards",)]

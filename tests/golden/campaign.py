@@ -1,7 +1,7 @@
 """Golden outputs for the campaign in tests/campaigns: status, verification, analysis and report of recorded trials.
 
-What is measured is compared with the tables and the bundle that the recording version left in the campaign.
-`campaign/values.json` holds what else machines read, `campaign/text.txt` what people read.
+Measured values are compared with the tables and the bundle that the recording version left in the campaign.
+`campaign/values.json` has all other output for programs, and `campaign/text.txt` has the output for people.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def make_campaign(folder: Path) -> Made:
 
 
 def values_of(campaign: Path, pairs: list[tuple[list[str], Answer]]) -> dict[str, Any]:
-    """Return what machines read: states of trials, comparisons of plans, exit codes, the number of pages."""
+    """Return the output for programs: states of trials, comparisons of plans, exit codes, the number of pages."""
     printed = [json.loads(answer["stdout"]) for request, answer in pairs if request[-1] == "--json"]
     status, *plans = printed
     pages = re.search(r"^Pages: +(\d+)", pdf(campaign, "pdfinfo"), re.MULTILINE)
@@ -113,13 +113,13 @@ def values_of(campaign: Path, pairs: list[tuple[list[str], Answer]]) -> dict[str
 
 
 def plan_values(plan: Mapping[str, Any]) -> dict[str, Any]:
-    """Return how a plan compares with the campaign; recipes may change, since their comments are part of them."""
+    """Return how a plan compares with the campaign, without changed recipes, since a new comment also changes a recipe."""
     campaign = {key: value for key, value in plan["campaign"].items() if key != "recipes_changed"}
     return {**chosen(plan, OF_A_PLAN), "campaign": campaign}
 
 
 def text_of(campaign: Path, pairs: list[tuple[list[str], Answer]]) -> str:
-    """Return what people read: the commands' output, and the text of the report."""
+    """Return the output for people: the commands' output, and the text of the report."""
     text = transcript([(request, answer) for request, answer in pairs if request[-1] != "--json"])
     readme = (campaign / "bundle" / "README.txt").read_text()
     report = pdf(campaign, "pdftotext", "-")
@@ -213,7 +213,7 @@ OF_THE_ANALYSIS = ("trials_used", "trials_left_out")
 
 
 def outputs(campaign: Path) -> dict[str, Any]:
-    """Return the scorecard, the figures and the tables of a bundle, without what is written for people."""
+    """Return the scorecard, the figures and the tables of a bundle, without texts for people."""
     bundle = campaign / "bundle"
     lists = {
         "scorecard.json": OF_AN_EXPECTATION,

@@ -47,7 +47,7 @@ SCRIPTS = "-scripts.txt"
 PROGRAMS = "**/program/*.*"
 """The pattern of the files below templates/ with programs that scripts contain."""
 MOST_TRIALS, MANY_HOSTS = 6, 8
-"""The number of trials whose scripts are rendered; with MANY_HOSTS or more, only two trials, since rendering takes long."""
+"""The number of trials whose scripts are rendered: only two for MANY_HOSTS hosts or more, since rendering takes long."""
 SHOWN_PHASES = ("set", "expected state", "offer", "arm", "traffic", "stop", "finish", "reboot")
 """Phases whose scripts are stored as text for one trial; for all other phases and trials, digests are stored."""
 
@@ -279,7 +279,7 @@ def comment_free(script: str) -> str:
 
 
 def script_text(trial: str, hosts: Mapping[str, Mapping[str, str]]) -> str:
-    """Write the scripts of a trial as text; lines that begin all scripts of a host are written once."""
+    """Return the scripts of a trial as one text, in which the lines that begin all scripts of a host occur once."""
     blocks = [f"trial {trial}\n"]
     seen: dict[str, str] = {}
     for host, phases in hosts.items():

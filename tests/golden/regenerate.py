@@ -1,4 +1,4 @@
-"""Write the golden files again, those of tests/golden/commands and tests/golden/campaign; then read `git diff`."""
+"""Write the golden files in tests/golden/commands and tests/golden/campaign again; check the changes with `git diff`."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ RunT = TypeVar("RunT", bound=HasResult)
 
 
 def until_valid(run: Callable[[], RunT], tries: int = 3) -> RunT:
-    """Run a trial until it is valid, since a busy machine may disturb it; return the last run."""
+    """Run a trial until it is valid, at most `tries` times, since a busy machine may disturb it; return the last run."""
     for _ in range(tries - 1):
         ran = run()
         if ran.result.verdict == "valid":

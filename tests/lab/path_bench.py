@@ -69,7 +69,7 @@ class Bench:
     def calibrate(
         self, path: PathPlan, name: str, probe: PathProbe
     ) -> tuple[DirectionMeasurement, list[Check]]:
-        """Measure one direction as a campaign does, and again if a check fails, as on a busy machine."""
+        """Measure one direction as a campaign does; repeat this up to MORE_ATTEMPTS times while a check fails."""
         seen, checks = self.measure(path, name, probe)
         for _ in range(MORE_ATTEMPTS):
             if all(check.ok for check in checks):

@@ -180,7 +180,7 @@ def test_the_medium_carries_frames_at_the_set_rate(bench: Bench) -> None:
 def test_each_direction_carries_80_mbit_s_of_udp_at_mtu_600(
     bench: Bench, direction: str, source: str, sink: str
 ) -> None:
-    """Over any second in which the buffer is not empty, the rate of 16 287 frames/s is within 1 %; no frame is lost."""
+    """Over any second in which the buffer is not empty, the rate is within 1 % of 16 287 frames/s; no frame is lost."""
     for host in (source, sink):
         bench.on(host, "ip link set dev em1 mtu 600")
     bench.set(

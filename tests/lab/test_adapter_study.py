@@ -69,7 +69,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checkout]:
 
 
 def analyse_metrics(checkout: Checkout, name: str) -> dict[str, dict[str, list[float]]]:
-    """Analyse a campaign; return the values of each metric by the level of `txd`, or else of `mtu`."""
+    """Analyse a campaign; return the values of each metric by the level of `txd`, or of `mtu` if `txd` is not a factor."""
     folder = checkout.campaign(name)
     analyse(folder, checkout.folder, silent)
     with (folder / "tables" / "metrics.csv").open(newline="") as text:
@@ -92,7 +92,7 @@ def run(checkout: Checkout, name: str, text: str) -> None:
 def run_with_skewed_clock(
     checkout: Checkout, name: str, *, mtu: int, flood_bps: float, **values: object
 ) -> dict[str, dict[str, list[float]]]:
-    """Measure a buffer after rewriting the receiver's recordings as if its clock were off by 250 ms and 40 ppm."""
+    """Fill a buffer, rewrite the receiver's recordings as if its clock were off by 250 ms and 40 ppm; return the metrics."""
     send = f"{command(FLOOD)} $TO $PORT {mtu - 28} $DURATION_S 4 {flood_bps}"
     words = {"run": json.dumps(send), "serve": json.dumps(f"{command(SINK)} $PORT $LIMIT_S")}
     run(checkout, name, SIZED.format(name=name, mtu=mtu, **words, **values))
@@ -139,7 +139,7 @@ def test_a_buffer_of_911_frames_at_another_rate_is_measured_within_1_percent(che
 
 
 def through_rings(name: str, **values: object) -> str:
-    """Write a study of one flow through a ring and a pair of adapters, which send PAUSE frames unless `control` is off."""
+    """Return a study of one flow through a ring and a pair of adapters, which send PAUSE frames unless `control` is off."""
     return RINGED.format(**{"name": name, "control": "on", **values})
 
 

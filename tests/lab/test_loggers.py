@@ -89,7 +89,7 @@ class FlowRecord:
 
 @pytest.fixture(scope="module", params=KERNELS)
 def record(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FlowRecord]:
-    """Run every logger that the kernel has during one flow through a slow router."""
+    """Run every logger that the kernel supports, during one flow through a slow router."""
     try:
         with running(request.param, tmp_path_factory.mktemp(request.param)) as hosts:
             yield _run_loggers(hosts)

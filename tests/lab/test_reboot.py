@@ -1,4 +1,4 @@
-"""Reboots that a plan requires, on a lab whose kernel reboots: counted, awaited, and settings restored at the end."""
+"""Reboots that a plan requires, on a lab whose kernel reboots: they are counted and awaited, and settings are restored at the end."""
 
 from __future__ import annotations
 

@@ -25,7 +25,8 @@ pytestmark = [
     pytest.mark.proof,  # runs campaigns in a separate lab; unit/campaign/test_root_access.py tests single sudoers lines
 ]
 
-# Only features that any Linux kernel has: the machine's own kernel is needed, which is fast enough for sudo at every step.
+# The experiment uses only features that any Linux kernel has, because it runs on the machine's own kernel: user-mode Linux is too
+# slow for sudo at every step.
 EXPERIMENT = """
 experiment: {name}
 title: A campaign of an ordinary user

@@ -117,8 +117,8 @@ def test_a_shaper_limits_the_rate_at_which_a_host_sends(hosts: Hosts) -> None:
     values = {"interfaces": ETH1, "rate": 8_000_000, "queue": 50}
     done = apply(hosts, "src", "shaper", values, "nuttcp -T 3 -fparse -P 5101 172.16.11.2")
     rates = [word.partition("=")[2] for word in done.output.split() if word.startswith("rate_Mbps=")]
-    # A full segment at MTU 1500 has 1448 bytes of payload in a frame of 1514 bytes. TCP may lose some of the three
-    # seconds to losses after slow start, but it cannot exceed the limit.
+    # A full segment at MTU 1500 has 1448 bytes of payload in a frame of 1514 bytes. TCP may need some of the three
+    # seconds to recover from losses after slow start, but it cannot exceed the limit.
     assert 0.8 * 8 * 1448 / 1514 < float(rates[0]) < 8 * 1448 / 1514 * 1.05
     assert done.while_set["shaper.eth1.queue"] == "pfifo limit 50p"
     assert done.before == done.after

@@ -13,7 +13,7 @@ two_connections <- function(isn) {
 }
 
 test_that("if ports are reused, the bytes of each connection are counted, whatever its initial sequence number", {
-  # The second initial sequence number is within the range of the first connection, above it, below it, and half the sequence space away.
+  # In turn, the second initial sequence number is within the range of the first connection, above it, below it, and half the sequence space away.
   for (isn in c(3000, 5e6, 4e9, 2^31 + 900)) {
     x <- two_connections(isn)
     space <- goodput(x, flow_a)

@@ -3,7 +3,7 @@ test_that("an axis of sizes, rates or numbers is numeric, any other has its leve
   expect_equal(level_axis(c("4", "12"), "stations")$at, c(4, 12))
   expect_equal(level_axis(c("50KB", "1MB"), "rwnd"), list(at = c(5e4, 1e6), title = "rwnd", sizes = TRUE))
   expect_equal(levels(level_axis(factor(c("pie", "codel"), c("codel", "pie")), "aqm")$at), c("codel", "pie"))
-  expect_equal(level_axis(factor(c("0B", "9KB")), "limit")$at, factor(c("0B", "9KB"))) # no logarithm
+  expect_equal(level_axis(factor(c("0B", "9KB")), "limit")$at, factor(c("0B", "9KB"))) # 0 has no logarithm
 })
 
 test_that("figures against receive windows are medians by the factor rwnd, with the window in bytes", {

@@ -2,7 +2,7 @@ packet <- ethernet(ipv4(tcp(seq = 7, payload = raw(5)), 6))
 at <- 1700000000.25
 
 test_that("a pcapng file gives the table of the pcap file with the same packets", {
-  count <- 1700000000 * 1e9 + 256e6 # a multiple of 256, which a double of this size holds
+  count <- 1700000000 * 1e9 + 256e6 # a multiple of 256, because doubles of this size have no other values
   for (order in c("little", "big")) {
     n <- ng(order)
     x <- read_pcap(write_bytes(c(

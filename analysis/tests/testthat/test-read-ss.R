@@ -45,7 +45,7 @@ test_that("output of ss with a time stamp on each line gives the same samples as
   whole_s <- read_ss(text_file(sub("[.][0-9]+", "", stamped)))
   expect_equal(unique(whole_s$t_ns), c(0, 1e9))
   expect_equal(attr(whole_s, "strange_lines"), 0)
-  # A blank line with a stamp ends a sample, and a last line without its end removes the sample that it belongs to.
+  # A blank line with a stamp ends a sample, and an incomplete last line removes the sample that it belongs to.
   expect_equal(read_ss(text_file(c(stamped, "1795288600.5 ", "1795288600.5"))), read_ss(text_file(stamped)))
   expect_equal(nrow(read_ss(text_file(substr(stamped[1:3], 1, c(500, 500, 80)), end = ""))), nrow(read_ss(text_file(stamped[1:3]))) - 1)
 })

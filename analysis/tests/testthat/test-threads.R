@@ -1,5 +1,5 @@
 # The result does not depend on the number of threads. A part of a capture has 32,768 packets: these captures have three parts, and
-# flows, interfaces and truncated packets that first occur in each of them.
+# new flows, new interfaces and truncated packets also occur after the first part.
 
 # Packets of four flows, in a different order in each third, so that each part numbers flows differently from the whole.
 long_capture <- function(per_third = 30000) {

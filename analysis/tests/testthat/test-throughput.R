@@ -134,7 +134,7 @@ test_that("goodput needs only the sequence number and data offset of a truncated
   whole <- at(2000)
   expect_equal(unlist(whole[, .(unique_bytes, data_packets, retransmitted_packets, out_of_order_packets, acked_bytes)], use.names = FALSE), c(2100, 5, 1, 1, 0))
   for (snaplen in c(48:54, 60, 70)) expect_equal(at(snaplen), whole, info = snaplen)
-  # Without flags acknowledgements cannot be recognised; without the data offset the payload is unknown.
+  # Without flags, acknowledgements cannot be recognised; without the data offset the payload is unknown.
   expect_equal(at(47), data.table::copy(whole)[, acked_bytes := 0])
   for (snaplen in c(46, 44, 40)) expect_true(all(is.na(at(snaplen)[, .(unique_bytes, payload_bytes, data_packets, retransmitted_bytes, first_s, goodput_bps)])), info = snaplen)
 })

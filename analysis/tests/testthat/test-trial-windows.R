@@ -58,7 +58,7 @@ test_that("a capture that was indexed by a lookup can be looked up again after t
 })
 
 test_that("bytes are NA in a window with a packet of unknown payload, per flow and for all flows together; other windows are not affected", {
-  # A snapshot length of 46 bytes cuts the TCP data offset: a longer segment has payload or options, one of 40 bytes of IP has neither.
+  # A snapshot length of 46 bytes cuts the TCP data offset: a segment of 40 bytes of IP has no payload, a longer one may have payload or only options.
   arp <- ethernet(raw(28), 0x0806)
   frames <- list(ethernet(ipv4(tcp(payload = raw(100)), 6)), arp, ethernet(ipv4(tcp(), 6)), arp, ethernet(ipv4(tcp(payload = raw(50)), 6)))
   cut <- frames

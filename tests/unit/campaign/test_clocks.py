@@ -101,13 +101,14 @@ def _readings(*points: tuple[float, float, float]) -> list[Reading]:
         ([(0, 0, 1), (100, 10, 1), (200, 20, 1)], 74.9984, 125.0024),
         # The first interval shows (5 ± 2) ms in 100 s, the second (12 ± 3) ms in 300 s.
         ([(0, 0, 1), (100, 5, 1), (400, 17, 2)], 24.9994, 75.0014),
-        # In ppm: 87.5 to 117.5 if the step was in the first interval, 85 to 115 in the last, 85 to 130 in the second.
+        # The drift is 87.5 to 117.5 ppm if the step was in the first interval, 85 to 130 ppm if it was in the second, and 85 to 115 ppm
+        # if it was in the last.
         ([(0, 0, 1), (100, 10.5, 1), (200, 20, 1), (300, 31, 1)], 84.9982, 130.0025),
         # The three intervals have drifts of 55, 45 and 55 ppm.
         ([(0, 0, 1.8), (3600, 198, 1.8), (7200, 360, 1.8), (10_800, 558, 1.8)], 48.99995, 61.00006),
         # A slow clock, whose drift is larger than DRIFT.
         ([(0, 0, 3), (60, -18, 3), (120, -36, 3)], -404.96, -195.02),
-        # The controller's own clock was set back, by 50 s and by 150 s, which shows in all later offsets.
+        # The controller's own clock was set back, in the first case by 50 s and in the second by 150 s; all later offsets show it.
         ([(0, 0, 1), (100, 10, 1), (150, 50_020, 1), (250, 50_030, 1)], 74.9984, 125.0024),
         ([(100, 0, 1), (200, 10, 1), (60, 150_000, 1), (160, 150_010, 1)], 74.9984, 125.0024),
     ],

@@ -64,7 +64,7 @@ def steady(per_s: float, seconds: float = 6.0, begin_s: float = 0.0, **more: Any
 
 
 def udp(generator: str = "iperf3-udp", rate: str = "800Kbit", **changes: Any) -> FlowPlan:
-    """Plan a flow of 100 packets of 1000 bytes a second for six seconds."""
+    """Plan a flow that sends 100 packets of 1000 bytes per second for six seconds."""
     parameters = {"rate": rate, "length": "1000B"}
     return flow(generator=generator).model_copy(update={"parameters": parameters, **changes})
 

@@ -116,7 +116,7 @@ def requested_flow(mss: int = 560, window: int = 39_058, ttl: int = 63) -> list[
 
 
 def large_flow(window: int) -> list[tuple[bytes, int]]:
-    """Make the same flow with enough data to open any window."""
+    """Make the flow of requested_flow() with this window, and with enough data to open any window."""
     return [*requested_flow(window=window), *[segment(SRC, DST, (40_000, 5001), 560, ttl=63)] * 80_000]
 
 

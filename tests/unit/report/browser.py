@@ -116,7 +116,7 @@ class Browser:
         self.settle()
 
     def pdf(self) -> bytes:
-        """Return the page printed on A4."""
+        """Return the page as a PDF of size A4."""
         done = self.call("Page.printToPDF", paperWidth=8.27, paperHeight=11.69, printBackground=False)
         return base64.b64decode(done["data"])
 

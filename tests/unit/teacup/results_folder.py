@@ -49,7 +49,7 @@ def siftr(later_s: int = 0) -> bytes:
 
 
 def put(folder: Path, name: str, data: str | bytes) -> None:
-    """Write a compressed file to the folder, as TEACUP does."""
+    """Write data to a compressed file in the folder, as TEACUP does."""
     content = data if isinstance(data, bytes) else data.encode()
     (folder / f"{name}.gz").write_bytes(gzip.compress(content, 1, mtime=0))
 
