@@ -20,7 +20,7 @@ def trial(label: str, replicate: int = 1, resolved: Resolved = RESOLVED, part: s
 
 
 def lasting(duration_s: float) -> Resolved:
-    """Return the resolved values of a trial with another duration."""
+    """Return the resolved values of the sample trial with this duration."""
     return RESOLVED.model_copy(update={"duration_s": duration_s})
 
 

@@ -49,7 +49,7 @@ def own_testbed(name: str) -> Path:
 
 
 def mixed_testbed(name: str, freebsd: Set[str], folder: Path) -> Testbed:
-    """Return the testbed of an experiment outside a lab, with FreeBSD 14 on the hosts of some roles."""
+    """Return the testbed of an experiment, but not as a lab, and with FreeBSD 14 on the hosts of some roles."""
     made: Any = yaml_tree.plain(yaml_tree.read_yaml(own_testbed(name))[0])
     del made["lab"]
     made.pop("settings", None)  # settings of the WLAN that the lab simulates
@@ -72,7 +72,7 @@ def plan_on(name: str, mix: str, folder: Path) -> Plan:
 
 
 def scripts_of(trial: Trial, host: str) -> list[str]:
-    """Return the scripts of a trial at a host."""
+    """Return the scripts of a trial that read the state of a host, start its loggers and start its traffic."""
     scripts = TrialScripts(trial, CATALOGUE, "both")
     return [text for text in (scripts.read(host), scripts.arm(host), scripts.traffic(host, 10**18)) if text]
 

@@ -239,7 +239,7 @@ def test_the_calibration_scripts_pass_the_syntax_check_of_the_shell(
 
 
 def needs(sender: str, receiver: str) -> frozenset[str]:
-    """Return the programs that the sender of a trial needs to calibrate the path."""
+    """Return the programs that the sender of a trial needs to calibrate the path, if the ends have these systems."""
     hosts = {
         name: host.model_copy(update={"os": {"src": sender, "dst": receiver}.get(name, "linux")})
         for name, host in RESOLVED.hosts.items()

@@ -43,7 +43,7 @@ def run_shard(
     samovar: str = "1.0",
     plan: Plan = PLAN,
 ) -> Path:
-    """Write the campaign of a shard; with `trials`, the controller was killed after this number of trials.
+    """Write the campaign of a shard. If `trials` is given, the controller was killed after this number of trials.
 
     The first trial has an interrupted attempt before its complete one.
     """

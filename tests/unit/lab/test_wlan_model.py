@@ -113,7 +113,7 @@ TIMINGS = {
 
 
 def fixed_point(stations: int, windows: int, unused_slots: int = 0) -> tuple[float, float]:
-    """Return the probabilities that a station sends in a slot, and that its try collides.
+    """Return the probability tau that a station sends in a slot, and the probability p that its try collides.
 
     G. Bianchi, "Performance Analysis of the IEEE 802.11 Distributed Coordination Function", IEEE JSAC 18(3),
     2000, equations 7 and 9, here with a limit of tries: try i, which happens with probability p^i, follows a
@@ -138,7 +138,7 @@ def saturation(stations: int, timing: Timing) -> tuple[float, float]:
 
 
 def refined_saturation(stations: int, timing: Timing) -> tuple[float, float]:
-    """Return the same quantities for a model in which only the last sender may use the first slot after an exchange.
+    """Return both values for a refined model, in which only the last sender may use the first slot after an exchange.
 
     G. Bianchi, I. Tinnirello, Y. Xiao, "Refinements on IEEE 802.11 DCF Modeling Approaches", IEEE Trans. Veh.
     Tech. 59(3), 2010: a station that draws 0 after a success, with probability b = 1 / W, sends again at once

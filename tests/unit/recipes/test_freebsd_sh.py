@@ -29,7 +29,10 @@ def end_of_word(text: str, at: int) -> int:
 
 
 def add_closer(text: str, at: int, open_: list[str]) -> int:
-    """Add the closing character of an opening at index `at` to `open_`; return the opening's last index."""
+    """Return the last index of what begins at index `at`: an opening, an escape, a text in single quotes, or any character.
+
+    The closing character of an opening is added to `open_`.
+    """
     if text[at] == "\\":
         return at + 1
     if text[at] == "'" and open_[-1:] != ['"']:
@@ -63,7 +66,7 @@ def dependent_assignments(text: str) -> Iterator[str]:
 
 
 def patterns_with_newlines(text: str) -> Iterator[str]:
-    """Yield each ${NAME%%PATTERN} or ${NAME##PATTERN} whose pattern has a newline outside of quotes."""
+    """Yield the beginning of each ${NAME%PATTERN} or ${NAME#PATTERN} whose pattern has a newline outside of quotes."""
     for found in re.finditer(r"\$\{\w+[#%]", text):
         open_, at = ["}"], found.end()
         while at < len(text) and open_:

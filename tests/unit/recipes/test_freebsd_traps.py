@@ -608,7 +608,7 @@ def test_the_computed_window_is_equal_to_the_window_on_the_wire() -> None:
 
 
 def sysctls_of_window(size_bytes: int) -> dict[str, str]:
-    """Return the sysctls that recipe `rwnd` sets, in order, on a kernel with default values."""
+    """Return the sysctls that recipe `rwnd` sets for a window, with their values, in order; before, they have defaults."""
     answers = {"route -n get -inet 172.16.10.2": recorded_output("13.2", "route -n get 172.16.11.2")}
     script = setting("rwnd", "set", size_bytes=size_bytes)
     usual = {

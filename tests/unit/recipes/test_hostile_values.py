@@ -89,7 +89,7 @@ def most_harmful_value(parameter: ParameterInfo, text: str) -> object:
 
 
 def values_of(recipe: Recipe, text: str) -> dict[str, object]:
-    """Return values for a recipe in which every text is the given one."""
+    """Return the values of a recipe, with `text` in place of every text."""
     flow = {"name": text, "output": text, "addresses": (text,), "from_address": text, "to_address": text}
     counts = {
         "limit_s": 21.0,

@@ -66,7 +66,7 @@ def linux(programs: str, path: str = "") -> dict[str, str]:
 
 
 def printing(name: str, text: str, error: str = "", code: int = 0) -> str:
-    """Return a shell function that prints `text`, and `error` to standard error, and returns the code."""
+    """Return a shell function that prints `text`, prints `error` to standard error, and returns `code`."""
     return f"{name}() {{ cat <<'THE-END'\n{text}THE-END\ncat >&2 <<'THE-END'\n{error}THE-END\nreturn {code}; }}\n"
 
 

@@ -402,7 +402,7 @@ for (name in c("throughput-by-rwnd", "rtt-by-rwnd")) {
 
 
 def set_layout(campaign: Path, figure: str, **layout: object) -> None:
-    """Change the layout of a figure of a campaign."""
+    """Replace the layout of a figure of a campaign."""
     file = campaign / "bundle" / "figures.json"
     figures = json.loads(file.read_text())
     dump(file, [one | {"layout": layout} if one["name"] == figure else one for one in figures])

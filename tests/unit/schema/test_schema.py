@@ -371,7 +371,7 @@ def variations(draw: st.DrawFn) -> tuple[Path, str, Any]:
 
 
 def values_of_core_schema(tree: Any) -> Any:
-    """Return a tree as an editor reads it, in which NOT_WORDS are quoted."""
+    """Return a tree as an editor reads it if all texts that match NOT_WORDS are quoted."""
     if isinstance(tree, dict):
         return {key: values_of_core_schema(value) for key, value in tree.items()}
     if isinstance(tree, list):

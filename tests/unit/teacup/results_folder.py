@@ -28,7 +28,7 @@ SECRET = "rootpw-not-to-be-copied"
 
 @cache
 def capture(host: str, later_s: int = 0) -> bytes:
-    """Return the capture of a host, with all times later by `later_s`."""
+    """Return the capture of a host; `later_s` is added to all its times."""
     data = bytearray(gzip.decompress((TRACES / "teacup" / f"{host}.dmp.gz").read_bytes()))
     at = 24
     while at < len(data):
@@ -40,7 +40,7 @@ def capture(host: str, later_s: int = 0) -> bytes:
 
 @cache
 def siftr(later_s: int = 0) -> bytes:
-    """Return the first seconds of the sender's SIFTR log, with all times later by `later_s`."""
+    """Return the first seconds of the sender's SIFTR log; `later_s` is added to all its times."""
     text = lzma.decompress((TRACES / "freebsd" / "siftr-14.0.log.xz").read_bytes()).decode()
     head, *lines = text.splitlines(keepends=True)
     rows = [line.split(",", 2) for line in lines if line[:2] in ("i,", "o,")]
