@@ -27,7 +27,7 @@ class CompleteTrial:
 
 
 def complete_trials(campaign: Path) -> dict[str, CompleteTrial]:
-    """Read the trials in a campaign's trials/, every byte of their files."""
+    """Return the trials in a campaign's trials/ by id, with a checksum of each file."""
     folders = sorted(path for path in (campaign / "trials").glob("*/"))
     return {folder.name: _complete_trial(folder) for folder in folders}
 

@@ -35,7 +35,7 @@ class Outcome:
 
 
 def survive(fault: Fault, bench: Bench) -> Outcome:
-    """Cause a fault in a campaign, and check that no data are lost. Fails with the violated conditions."""
+    """Cause a fault in a campaign, check that no data are lost, and return the outcome. Fails with the violated conditions."""
     scene = Scene(bench, fault.name)
     bench.configure(fault.retries)
     bench.define(fault.name, TRIALS, fault.more)

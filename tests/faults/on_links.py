@@ -74,7 +74,7 @@ def connections_killed_at_once(scene: Scene) -> None:
 
 
 def frozen(host: str, seconds: float) -> Strike:
-    """Stop every process of a host for a while."""
+    """Stop every process of a host while data is sent, and let them continue after some seconds."""
 
     def strike(scene: Scene) -> None:
         scene.into_traffic()
@@ -97,7 +97,7 @@ def thaw(scene: Scene) -> None:
 
 
 def kernel_frozen(scene: Scene) -> None:
-    """Stop the lab's kernel, and with it every host, for a while."""
+    """Stop the lab's kernel, and with it every host, for some seconds while data is sent."""
     (kernel,) = children(scene.lab.access.pid)
     scene.into_traffic()
     os.kill(kernel, signal.SIGSTOP)
@@ -106,7 +106,7 @@ def kernel_frozen(scene: Scene) -> None:
 
 
 def host_lost(scene: Scene) -> None:
-    """End a host as a power cut does: kill all its processes, and start none again."""
+    """End a host as a power cut does: kill its first process, with which all others end, and start none again."""
     scene.into_traffic()
     os.kill(scene.lab.first_pid("dst"), signal.SIGKILL)
 

@@ -60,7 +60,7 @@ def replace(scene: Scene, host: str, program: str, text: str) -> None:
 
 
 def back(scene: Scene) -> None:
-    """Unmount the scripts that replace programs."""
+    """Restore the programs that scripts replace."""
     for name, moved in scene.notes.items():
         host, _, place = name.partition(":")
         scene.lab.on(host, f"mv {moved} {place}" if scene.lab.is_machine(host) else f"umount -l {place}")
@@ -87,7 +87,7 @@ def died(host: str, program: str) -> Strike:
 
 
 def dropping(scene: Scene) -> None:
-    """Make a capture lose packets: stop it for a while, with the smallest buffer."""
+    """Make a capture lose packets: give it the smallest buffer, and stop it until the traffic has ended."""
     replace(scene, "dst", "tcpdump", '#!/bin/sh\nexec @REAL@ -B 16 "$@" -B 16\n')
     scene.let_go()
     wait_for("the capture", lambda: scene.lab.runs("dst", "real-tcpdump"))
@@ -98,7 +98,7 @@ def dropping(scene: Scene) -> None:
 
 
 def full_disk(host: str) -> Strike:
-    """Fill the disk that a host's trials write to, while data arrives there."""
+    """Shrink the disk that a host's trials write to, and fill it once data arrives at the host."""
 
     def strike(scene: Scene) -> None:
         scene.lab.on(host, "mount -o remount,size=8m /tmp")
@@ -109,7 +109,7 @@ def full_disk(host: str) -> Strike:
 
 
 def emptied(host: str) -> Strike:
-    """Free space on the host's disk."""
+    """Delete the file that fills the host's disk, and enlarge the disk again."""
 
     def mend(scene: Scene) -> None:
         scene.lab.on(host, "rm -f /tmp/full; mount -o remount,size=50% /tmp")

@@ -50,7 +50,7 @@ def whole(native: Bench) -> Scene:
 
 
 def _analyse(scene: Scene, path: str) -> subprocess.CompletedProcess[str]:
-    """Run `fab analyse` with another PATH."""
+    """Run `fab analyse` with this PATH."""
     return subprocess.run(
         [*SAMOVAR, str(scene.bench.checkout.folder), "analyse", scene.name],
         cwd=ROOT,
@@ -63,7 +63,7 @@ def _analyse(scene: Scene, path: str) -> subprocess.CompletedProcess[str]:
 
 
 def _survives(scene: Scene, path: str) -> str:
-    """Check that a failed analysis leaves the campaign unchanged, and that the next analysis succeeds."""
+    """Check that an analysis with this PATH fails and changes no trial, and that the next one succeeds; return a summary."""
     before = judge.complete_trials(scene.campaign)
     if (tables := scene.campaign / "tables").is_dir():
         shutil.rmtree(tables)  # otherwise the analysis has little to do, and may end before it is killed

@@ -198,7 +198,7 @@ def columns_since(rows: Iterable[list[str]]) -> list[list[str]]:
 
 
 def equal(cell: str, other: str) -> bool:
-    """Compare two cells of a table."""
+    """Return whether two cells of a table are equal texts, or numbers that differ by at most RELATIVE_ERROR."""
     if cell == other:
         return True
     try:

@@ -124,7 +124,7 @@ def ask(checkout: Path, requests: Sequence[Sequence[str]]) -> list[Answer]:
 
 
 def make_goldens(folder: Path) -> dict[str, str]:
-    """Make every golden file in an empty folder; return the files' texts by path below commands/."""
+    """Return the text of every golden file by its path below commands/; `folder` must be empty, and becomes a checkout."""
     checkout = make_checkout(folder)
     planned = cases()
     plans = ask(checkout, [request for case in planned for request in plan_requests(case)])

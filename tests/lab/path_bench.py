@@ -43,7 +43,7 @@ class Bench:
         return done.text
 
     def run_both(self, *bodies: tuple[str, str]) -> list[str]:
-        """Run scripts on two hosts at once."""
+        """Run scripts on two hosts at once; return their outputs in the order of the scripts."""
         with ThreadPoolExecutor() as pool:
             return list(pool.map(lambda one: self.run(*one), bodies))
 
@@ -80,7 +80,7 @@ class Bench:
     def measure(
         self, path: PathPlan, name: str, probe: PathProbe
     ) -> tuple[DirectionMeasurement, list[Check]]:
-        """Measure one direction once."""
+        """Measure one direction once; return the measurement and its checks."""
         sender, receiver, address = ENDS[name]
         direction = path.down if name == "down" else path.up
         scripts = render_calibration(probe, self.catalogue, ("linux", "linux"), address, 5300)
