@@ -94,7 +94,7 @@ def _inconsistent_attempts(journal: Sequence[Entry]) -> Iterator[str]:
 
 
 def _inconsistent_folders(journal: Sequence[Entry], campaign: Path) -> Iterator[str]:
-    """Yield the differences between the trials in the journal and those in the folder, in number or result."""
+    """Yield the trials that only the journal or only the folder has, and those whose results differ in the two."""
     listed = {str(e.values["folder"]) for e in journal if e.event == "trial-set-aside"}
     found = {str(path.relative_to(campaign)) for path in (campaign / "set-aside").glob("*/")}
     if listed != found:
@@ -115,7 +115,7 @@ def _inconsistent_folders(journal: Sequence[Entry], campaign: Path) -> Iterator[
 
 
 def endings(journal: Sequence[Entry], id_: str) -> list[str]:
-    """Return the verdict of each attempt at a trial; its outcome if it did not complete, or `cut` if no end is recorded."""
+    """Return for each attempt at a trial its verdict, its outcome if it did not complete, or `cut` if no end is recorded."""
     ends: list[str] = []
     for entry in journal:
         if entry.values.get("id") == id_ and entry.event == "trial-started":

@@ -352,7 +352,10 @@ def ordinary_home(tmp_path: Path) -> Iterator[Path]:
 
 
 def run_as_ordinary(root: Path, home: Path) -> str:
-    """Run lab_drive.py as an ordinary user, for whom root mounts the checkout in a folder that the user can enter."""
+    """Run lab_drive.py as an ordinary user; return its output.
+
+    If this process is root's, it mounts the checkout in a folder that the user can enter.
+    """
     python = Path(sys.executable)
     checkout = home / "checkout" if os.geteuid() == 0 else root
     program = checkout / python.relative_to(root) if python.is_relative_to(root) else python

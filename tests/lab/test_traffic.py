@@ -80,7 +80,7 @@ class FinishedTrial:
     folder: Path
 
     def bytes_by_port(self, host: str) -> dict[int, int]:
-        """Return the number of IP bytes in a host's capture by port: a packet counts for both its ports, without ports for 0."""
+        """Return the IP bytes in a host's capture by port; a packet counts for both its ports, or for port 0 if it has none."""
         return _bytes_by_port(self.folder / "traces" / f"{host}-eth1.pcap.gz")
 
 

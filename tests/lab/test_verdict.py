@@ -133,7 +133,10 @@ class Judge:
     def campaign(
         self, phase: str, host: str, script: str, policy: Policy, *, times: int = 99, crash: bool = False
     ) -> tuple[Sequence[Entry], Summary]:
-        """Run a campaign of the trial; a host runs the script at the first `times` beginnings of the phase."""
+        """Run a campaign of the trial; return its journal and its summary.
+
+        A host runs the script at the first `times` beginnings of the phase. If `crash` is set, the controller then crashes.
+        """
         left = iter(range(times))
 
         def emit(event: Event) -> None:
