@@ -103,7 +103,7 @@ def _killed() -> Iterator[Fault]:
     for phase in phases:
         # A trial that was complete on disk when its controller was killed counts: the next run adds it to the journal.
         ends = ("cut", "valid") if phase == "judge" else ("cut",)
-        # Files that were not fetched stay on their host, also without a connection, until the same command runs again.
+        # Files that were not fetched stay on their host, even if the controller loses its connection, until the same command runs again.
         may_stay = (LEASE, UNCOLLECTED) if phase == "collect" else (LEASE,)
         strike, short = killed_in(phase), phase == "collect"
         yield Fault(f"sigkill-in-{phase}", phase, strike, ends, (KILLED,), may_stay=may_stay, short=short)

@@ -406,7 +406,7 @@ def test_a_transfer_ends_with_an_error_when_no_more_bytes_arrive(
         def die() -> bool:
             if not part.exists():
                 return False
-            serving = server.connection_pids()  # the server must be alive, because it lists them
+            serving = server.connection_pids()  # while the server is alive: they are its children
             server.process.kill()
             for pid in serving:
                 os.kill(pid, 9)

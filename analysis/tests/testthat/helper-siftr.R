@@ -1,4 +1,4 @@
-# Real logs: a complete one of FreeBSD 14.0, and excerpts of a 13.2 and another 14.0 log with the footers of the complete logs.
+# Real logs: a complete one of FreeBSD 14.0, and excerpts of a 13.2 log and of another 14.0 log, each with the footer of its complete log.
 siftr_lines <- function(name) lines_of(gzfile(test_path("data", name)))
 
 lines_of <- function(connection) {

@@ -1,4 +1,4 @@
-# One socket sampled every 10 ms; state 0 Open, 1 Disorder, 2 CWR, 3 Recovery, 4 Loss.
+# One socket sampled every 10 ms; state 0 is Open, 1 is Disorder, 2 is CWR, 3 is Recovery and 4 is Loss.
 samples <- function(cwnd, ssthresh, state, retransmitted = cumsum(state >= 3)) {
   data.table::data.table(t_s = (seq_along(cwnd) - 1) / 100, cwnd_packets = cwnd, ssthresh_packets = ssthresh,
                          ca_state = state, total_retrans_packets = retransmitted)

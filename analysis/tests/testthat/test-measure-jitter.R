@@ -32,7 +32,7 @@ test_that("the RTT is computed from two one-way UDP flows between the same hosts
   echo <- \(type, i) { a <- c("10.0.0.1", "10.0.0.2"); if (type == 0) a <- rev(a)
     ethernet(ipv4(c(as.raw(c(type, 0, 0, 0, 0, 7)), big(i, 2), raw(16)), 1, src = a[1], dst = a[2], id = i)) }
   frames <- list(there(1), back(1), there(2), back(2), echo(8, 1), echo(0, 1))
-  # Ten milliseconds in each direction; the answer leaves 3 ms after the packet arrived.
+  # The delay is 10 ms in each direction; the answer leaves 3 ms after the packet arrived.
   ref <- read_pcap(write_capture(frames, t_ns = c(0, 23, 40, 63, 80, 100) * 1e6))
   mon <- read_pcap(write_capture(frames, t_ns = c(10, 13, 50, 53, 90, 90.001) * 1e6, epoch_s = 1.6e9))
   name <- "10.0.0.1:9 > 10.0.0.2:10"

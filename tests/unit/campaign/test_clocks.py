@@ -99,7 +99,7 @@ def _readings(*points: tuple[float, float, float]) -> list[Reading]:
         # With a step before or after the second reading, the other interval shows (10 ± 2) ms in 100 s. The rate may wander by 5 ppm.
         # The 2 ms also make the length of the interval uncertain: 8 ms in 100.002 s, or 12 ms in 99.998 s.
         ([(0, 0, 1), (100, 10, 1), (200, 20, 1)], 74.9984, 125.0024),
-        # The first interval shows (5 ± 2) ms in 100 s, the second (12 ± 3) ms in 300 s.
+        # The first interval shows (5 ± 2) ms in 100 s, and the second interval shows (12 ± 3) ms in 300 s.
         ([(0, 0, 1), (100, 5, 1), (400, 17, 2)], 24.9994, 75.0014),
         # The drift is 87.5 to 117.5 ppm if the step was in the first interval, 85 to 130 ppm if it was in the second, and 85 to 115 ppm
         # if it was in the last.

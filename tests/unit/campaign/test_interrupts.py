@@ -171,7 +171,7 @@ def test_two_sighup_of_a_closed_terminal_count_as_one() -> None:
     master, slave = pty.openpty()
     process = command(pause=1, stdout=slave)
     os.close(slave)
-    # Read the whole line before closing the terminal, because the rest of it could not be printed.
+    # Read the whole line before closing the terminal, because the command could not print the rest of it then.
     with open(master, "rb", buffering=0) as terminal:
         assert terminal.readline().strip() == b"waiting"
     wait_until_asleep(process)

@@ -179,7 +179,7 @@ PRINT_IS_RUNNING = (
 )
 """Python code that prints whether a controller runs the campaign; its first argument is the journal's path."""
 OTHER_PID_NAMESPACE = ("unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc")
-"""Start of a command line; the command does not see this computer's processes, as on another cluster node."""
+"""The beginning of a command line; its command sees no process of this computer, as if on another node of a cluster."""
 
 
 def test_a_campaign_runs_while_its_journal_is_open_for_writing(file: Path) -> None:

@@ -29,7 +29,7 @@ hosts:
     boot_timeout: 2min
     power: {power}
 """
-# A stand-in for ipmitool(1), as tests have no management controller: logs its arguments, command line and environment.
+# A stand-in for ipmitool(1), as tests have no management controller: it logs its arguments, command line and environment.
 IPMITOOL = """\
 #!{python} -IS
 import json, os, sys

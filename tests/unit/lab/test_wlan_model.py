@@ -16,7 +16,7 @@ import pytest
 
 SOURCES = Path(__file__).parents[3] / "samovar" / "lab" / "devices"
 FRAME_BYTES, HEADER_BYTES, ADDED_BYTES = 1514, 14, 22
-"""A full Ethernet frame, its header, and how much longer a data frame of 802.11 is: 24 + 8 + 4 - 14 bytes."""
+"""The size of a full Ethernet frame, the size of its header, and what a data frame of 802.11 adds: 24 + 8 + 4 - 14 bytes."""
 ACK_BYTES, CTS_BYTES, RTS_BYTES = 14, 14, 20
 TRIES, LARGEST_WINDOW = 7, 1023
 OFDM_MBIT = (6, 9, 12, 18, 24, 36, 48, 54)

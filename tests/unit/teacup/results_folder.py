@@ -1,4 +1,4 @@
-"""Write results folders in TEACUP's layout: every trial has the same real captures and SIFTR log, with later times."""
+"""Write results folders in TEACUP's layout: every trial has the same real captures and SIFTR log, moved to its time."""
 
 from __future__ import annotations
 
