@@ -267,7 +267,7 @@ SPECIAL_KEYS: Mapping[tuple[str, str], KeyDescription] = {
     ("verifying", "done"): ("bytes read", COUNT),
     ("verifying", "of"): ("bytes of all files", COUNT),
 }
-"""Keys whose meaning in one event differs from that in KEYS, by (event, key)."""
+"""Keys whose meaning in one event differs from their meaning in KEYS, by (event, key)."""
 
 
 def keys_of(event: str, names: str) -> Iterator[tuple[str, bool, KeyDescription]]:

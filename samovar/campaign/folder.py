@@ -202,7 +202,7 @@ def read_state(folder: Path) -> CampaignState:
 
 
 def trial_statuses(state: CampaignState) -> dict[str, str]:
-    """Return the status of each trial in a journal by id: DONE, or how the last attempt ended.
+    """Return the status of each trial that has run, by id: DONE, or how the last attempt ended.
 
     A trial is DONE if it completed and its verdict is not invalid.
     """

@@ -4,11 +4,11 @@ The first Ctrl-C (SIGINT), SIGTERM or SIGHUP raises KeyboardInterrupt in the mai
 in good order. The command stops the programs of the running trial on its hosts, fetches the files that they
 have written so far (`salvage` in collection/), and restores the hosts. The journal gets the outcome
 `interrupted`, the incomplete trial moves to set-aside/, leases are released, and the exit code is 130. If
-several testbeds share a campaign, each runs its trials in a thread of its own, and the main thread interrupts
-these threads. The second SIGINT or SIGTERM ends the process at once, after printing which hosts are still
-changed (`unrestored_lines`). Changed hosts restore themselves once they have lost their controller; `fab
-restore` restores hosts that could not. After either signal, the command that resumes the campaign is printed.
-`event_display` in cli/program.py installs the handlers.
+several testbeds share a campaign, each testbed runs its trials in a thread of its own, and the main thread
+interrupts these threads. The second SIGINT or SIGTERM ends the process at once, after printing which hosts
+are still changed (`unrestored_lines`). Changed hosts restore themselves once they have lost their controller;
+`fab restore` restores hosts that could not. After either signal, the command that resumes the campaign is
+printed. `event_display` in cli/program.py installs the handlers.
 """
 
 from __future__ import annotations

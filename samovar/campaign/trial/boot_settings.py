@@ -53,7 +53,7 @@ class BootSettings:
         self._saved.pop(host, None)
 
     def is_due(self, scripts: TrialScripts) -> bool:
-        """Return whether a trial requests boot settings, or hosts may still have those of earlier trials."""
+        """Return whether a trial requests boot settings, or earlier trials may have left some on hosts."""
         return bool(self._saved) or any(scripts.settings(host, True) for host in scripts.resolved.hosts)
 
     def apply(self, scripts: TrialScripts) -> None:

@@ -142,7 +142,7 @@ class Evidence:
                 self.traffic_over[host] = t_s + t_s.is_integer()  # some file systems store whole seconds
 
     def earliest_end_s(self, host: str) -> float | None:
-        """Return the earliest time at which the traffic may have ended on a host, by its clock, if known.
+        """Return the earliest time at which the traffic may have ended by a host's clock; None if unknown.
 
         add_program_endings() has rounded whole seconds up, so the traffic may have ended a second earlier.
         """

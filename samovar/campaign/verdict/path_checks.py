@@ -232,10 +232,10 @@ def _check_rate(
 ) -> Check:
     """Compare a bottleneck's requested rate with the rate measured while packets waited in its queue.
 
-    The rate is measured between two successive samples if the queue cannot have been empty in between: at the
-    requested rate, sending the backlogs of both samples takes at least the time between these samples. If too
-    few pairs of samples qualify, or if reading a sample takes so long that the rate is too uncertain, the
-    check passes with the rate reported as unknown.
+    The rate is measured between two successive samples if the queue cannot have been empty in between. This
+    is certain if sending the backlogs of both samples at the requested rate takes at least the time between
+    these samples. If too few pairs of samples qualify, or if reading a sample takes so long that the rate is
+    too uncertain, the check passes with the rate reported as unknown.
     """
     pairs = [
         (early, late)
@@ -271,9 +271,9 @@ def _check_rate(
 def _uncertain_s(samples: Sequence[QueueSample], pairs: Sequence[tuple[QueueSample, QueueSample]]) -> float:
     """Return the uncertainty of the total time between the samples of all pairs, in seconds.
 
-    A sample whose `is_instant` is False was read at some time between its time stamp and that of the next
-    sample. If two pairs share a sample, its error cancels. So only the first and the last sample of a
-    sequence of adjacent pairs matter.
+    A sample whose `is_instant` is False was read at some time between its time stamp and the time stamp of
+    the next sample. If two pairs share a sample, its error cancels. So only the first and the last sample of
+    a sequence of adjacent pairs matter.
     """
     took_ns = {early: late.t_ns - early.t_ns for early, late in pairwise(samples) if not early.is_instant}
     starts, ends = {early for early, _ in pairs}, {late for _, late in pairs}

@@ -82,7 +82,7 @@ def _has_samples(evidence: Evidence, host: str, program: Program) -> bool:
     """Return whether the trace of a logger must have samples.
 
     A trace must have samples if its logger takes them at an interval, and the traffic lasted longer than the
-    interval. The loggers in RECORD_TRAFFIC, and those of UNSEEN_QUEUES on FreeBSD, are exceptions.
+    interval. The loggers in RECORD_TRAFFIC, and loggers of UNSEEN_QUEUES on FreeBSD, are exceptions.
     """
     recipe, path = evidence.scripts.recipe_of(host, program), evidence.resolved.path
     interval_s = program.values.get("interval_s", recipe.defaults.get("interval_s"))

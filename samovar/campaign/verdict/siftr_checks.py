@@ -53,10 +53,11 @@ class SiftrLog:
 
 
 def read_siftr(lines: Iterable[str]) -> SiftrLog:
-    """Parse a log: header and footer of tab-separated key=value pairs, comma-separated lines in between.
+    """Parse a log.
 
-    The windows are those that the peer offered while the connection was in state ESTABLISHED (4) or later.
-    Raises ValueError if a number in the log is damaged.
+    Header and footer are tab-separated key=value pairs; the lines in between are comma-separated. The windows
+    are those that the peer offered while the connection was in state ESTABLISHED (4) or later. Raises
+    ValueError if a number in the log is damaged.
     """
     ends: dict[str, dict[str, str]] = {}
     count, columns, windows = 0, set[int](), dict[FlowKey, int]()

@@ -116,7 +116,7 @@ def tcp_flows(evidence: Evidence) -> list[FlowEnds]:
 def _flow_checks(evidence: Evidence, ends: FlowEnds, samples: SocketSamples) -> Iterator[Check]:
     flow, host, label = ends.flow, ends.flow.from_host, ends.flow.label
     is_short = flow.size_bytes is not None or (flow.duration_s is not None and flow.duration_s < SAMPLED_S)
-    # A short flow may end between two samples, and a generator without known ports may use other ports.
+    # A short flow may end between two samples, and a generator without known ports may use any port.
     if samples.count or (ends.recipe.header.ports and not is_short):
         yield Check(f"samples of flow {label}", host, "one or more", str(samples.count), samples.count > 0)
     own = evidence.resolved.hosts[host].cc

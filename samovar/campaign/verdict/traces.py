@@ -1,4 +1,4 @@
-"""Read compressed traces of a trial, and parse those of queues and WLANs.
+"""Read compressed traces of a trial, and parse traces of queues and WLANs.
 
 Reading has limits, because a small damaged file can unpack to terabytes.
 """
