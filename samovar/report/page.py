@@ -174,8 +174,8 @@ def render(template: str, values: Json, scripts: tuple[str, ...] = (), drawn: Js
     """Return a page made from a template; the same values give the same bytes.
 
     Texts are escaped. Unprintable characters and apparent secrets are replaced in `values`, but not in
-    `drawn`, which has Base64. The page's content security policy allows only these scripts, and no access to
-    the network.
+    `drawn`, which has Base64. The page's content security policy allows only the scripts in `scripts`, and no
+    access to the network.
     """
     from jinja2 import Environment, FileSystemLoader, StrictUndefined  # slow to import
 
@@ -202,7 +202,7 @@ def render(template: str, values: Json, scripts: tuple[str, ...] = (), drawn: Js
 
 
 def _source(name: str) -> str:
-    """Return the text of one of the page's template files; that of uPlot begins with its licence."""
+    """Return the text of one of the page's template files; the text of uPlot begins with its licence."""
     if name != "uPlot":
         return (PAGE_TEMPLATES / name).read_text("utf-8")
     licence, code = ((PAGE_TEMPLATES / one).read_text("utf-8") for one in LIBRARY)
@@ -218,8 +218,8 @@ def data_url(picture: bytes) -> str:
 def write_index(results: Path, campaigns: Sequence[Path], others: Iterable[Path]) -> tuple[Path, list[str]]:
     """Write index.html into a results folder; return its path, and a line for each unreadable campaign.
 
-    `campaigns` are the folders of campaigns in the order of the index, `others` the folders of studies and
-    comparisons. All links are relative, so that the results folder can be moved.
+    `campaigns` are the folders of campaigns in the order of the index; `others` are the folders of studies
+    and comparisons. All links are relative, so that the results folder can be moved.
     """
     rows: list[Json] = []
     unread: list[str] = []

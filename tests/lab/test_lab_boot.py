@@ -267,7 +267,7 @@ def test_a_lab_on_another_kernel_than_config_yaml_names_is_not_used(
     other.write_text("#!/bin/sh\necho 9.9.9\n")
     other.chmod(0o755)
     (tmp_path / "9.9.9").mkdir()
-    what = rf"runs on user-mode Linux {re.escape(access.release)}, but `lab.uml` of config.yaml is 9\.9\.9"
+    what = rf"runs on user-mode Linux {re.escape(access.release)}, but `lab.uml` of config.yaml names 9\.9\.9"
     with pytest.raises(LabError, match=what):
         lab.up(testbed, state, NEEDS, silent, lab.UserModeConfig(str(other), tmp_path))
 
