@@ -1,4 +1,4 @@
-"""HTTP/1.1 over one connection: `serve` sends N zeros for GET /N; `get` and `play` log their requests.
+"""HTTP/1.1 over one connection: `serve` sends N zeros for GET /N; `get` and `play` send and log requests.
 
 serve ADDRESS PORT.
 get FROM PORT OWN SECONDS BYTES OBJECT OBJECTS PERIOD: from address FROM, bound to OWN, for SECONDS or until
