@@ -98,7 +98,7 @@ def test_every_setting_is_tested_in_this_file_or_in_another(hosts: Hosts) -> Non
     ("name", "values", "sentence"),
     [
         ("txd", {"interfaces": ETH1, "txd": 256}, "eth1 has no transmit ring to set to 256"),
-        ("pause", {"interfaces": ETH1}, "eth1 has no flow control that can be set"),
+        ("pause", {"interfaces": ETH1}, "ethtool -a shows no flow control that can be set on eth1"),
         ("speed", {"interfaces": ETH1, "rate": 100_000_000}, "eth1 cannot be set to 100 Mbit/s full"),
         ("speed", {"interfaces": ("em0",), "rate": 1_500_000}, "speed is a whole number of Mbit/s"),
         ("buffers", {"socket_receive_max": 8_000_000}, "belongs to the whole machine and cannot be set"),
