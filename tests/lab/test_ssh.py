@@ -823,7 +823,8 @@ def test_a_login_shell_that_prints_before_sftp_begins_is_reported(tmp_path: Path
         assert session.peek(f"{tmp_path}/log", timeout_s=5) is None
         file = RemoteFile(f"{tmp_path}/log", tmp_path / "local", "0" * 64, 1)
         with pytest.raises(
-            TestbedError, match=f"{host}: .*Garbage packet received.*; a login shell may print nothing"
+            TestbedError,
+            match=f"{host}: .*Garbage packet received.*; the user's login shell must print nothing",
         ):
             in_background(lambda: session.fetch_all([file], deadline_s=5)).result(60)
         session.close()
