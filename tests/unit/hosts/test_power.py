@@ -121,7 +121,7 @@ def test_the_error_of_a_host_without_a_power_switch_names_the_missing_key() -> N
         ("{ipmi: {address: -b, user: c, password_file: d}}", "'-b' is not an address"),
         (
             "{ipmi: {address: b, user: c, password: d}}",
-            "a password; remove it; use SSH keys for hosts and `password_file` for power",
+            "a password; remove it; use SSH keys for hosts, `password_file` for power switches, and files for",
         ),
     ],
 )
