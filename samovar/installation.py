@@ -62,9 +62,10 @@ def cache_folder() -> Path:
 
 
 def r_library(emit: Emit = silent) -> Path:
-    """Return the library folder that contains the R package; compile the package first if it is missing.
+    """Return the library folder that contains the R package.
 
-    Raises InstallationError if the package cannot be compiled, or if its sources in a checkout have changed.
+    Outside a checkout, the package is compiled first if it is missing. Raises InstallationError if it cannot
+    be compiled or, in a checkout, if it is missing or its sources have changed since `make install`.
     """
     library = cache_folder() / ".rlib"
     if not (library / "samovar").is_dir() or _is_outdated("rlib"):
@@ -78,9 +79,9 @@ def r_library(emit: Emit = silent) -> Path:
 def lab_program(name: str, emit: Emit = silent) -> Path:
     """Return the path of a compiled file of labs, such as `adapter`.
 
-    If this file is missing, all compiled files of labs are made first.
-
-    Raises InstallationError if a file cannot be compiled, or if the sources in a checkout have changed.
+    Outside a checkout, all files of labs are compiled first if this one is missing. Raises InstallationError
+    if they cannot be compiled or, in a checkout, if the file is missing or its sources have changed since
+    `make install`.
     """
     program = cache_folder() / ".bin" / name
     if not program.is_file() or _is_outdated("devices"):

@@ -205,7 +205,7 @@ class Controller:
     def facts(
         self, sessions: Sessions, plan: Plan, hosts: Iterable[str] | None = None
     ) -> Mapping[str, HostFacts]:
-        """Gather the facts of all hosts, or of those in `hosts`, including facts about the plan's needs."""
+        """Gather facts about all hosts, or those in `hosts`, including what the plan needs there."""
         catalogue = self.project.catalogue
         needs = availability.host_needs(plan, catalogue)
         programs = {program for need in needs.values() for program in need.probed_programs}

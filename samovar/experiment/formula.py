@@ -391,7 +391,7 @@ class Scope:
             raise UnitError(f"'{amount.text}': {problem}") from None
 
     def number(self, name: str) -> Fraction:
-        """Return the value of a name in bytes, seconds or bytes per second, or a share as a fraction.
+        """Return the value of a name: in bytes, seconds or bytes per second, or a share as a fraction.
 
         Raises UnitError for a name without a value, and for a value that depends on itself.
         """

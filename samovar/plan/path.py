@@ -123,7 +123,10 @@ def _class(values: TreatmentValues, own: keys.PathClass, down: DirectionPlan, up
 
 
 def _matches(values: TreatmentValues, own: keys.PathClass) -> Iterator[MatchPlan]:
-    """Yield what a class matches downstream: source and destination subnets, the receiver's port."""
+    """Yield the downstream matches of a class: pairs of a source and a destination subnet.
+
+    For a class that names a flow, these are the subnets and the receiver's port of each of its flows.
+    """
     if own.flow is None:
         ends = (own.from_end, own.to_end)
         subnets = [[None] if end is None else list(values.placement.subnets(end)) for end in ends]

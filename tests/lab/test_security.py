@@ -59,7 +59,7 @@ def sudoers(checkout: Checkout) -> list[str]:
 
 @dataclass(frozen=True)
 class Canaries:
-    """Secrets in the environment of a controller, which contain a mark, and its login key."""
+    """The secrets of a controller: its login key, and environment variables whose values contain a mark."""
 
     checkout: Checkout
     mark: str = field(default_factory=lambda: secrets.token_hex(12))

@@ -278,7 +278,7 @@ class TrialRun:
                 self._note_restored(host, parse_state(restored))
 
     def _note_restored(self, host: str, state: dict[str, str]) -> None:
-        """Store the state of a host after it was restored, and record whether it equals the state before."""
+        """Store the state of a restored host, and record if it differs from the state before the trial."""
         self._write_state(host, "after", state)
         self.evidence.restored[host] = state
         differences = [str(one) for one in changed(self.evidence.before[host], state)]

@@ -73,7 +73,7 @@ def test_a_plan_is_read_back_as_it_was_written() -> None:
         (
             b'"schema": 2',
             b'"schema": 1',
-            "plan.json: schema 1 of another release; this one reads schema 2: "
+            "plan.json has the schema 1, but this release reads the schema 2; "
             "use the release that created the campaign, or start a new campaign with `fab run`",
         ),
         (

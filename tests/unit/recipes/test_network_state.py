@@ -54,7 +54,7 @@ def freebsd(answers: Mapping[str, str], *programs: str) -> dict[str, str]:
 
 
 def linux(programs: str, path: str = "") -> dict[str, str]:
-    """Run the step of Linux with shell functions in place of its programs."""
+    """Return what the step `network` for Linux prints if shell functions replace its programs."""
     values = {"interfaces": ("lo", "eth2"), "addresses": ["172.16.10.2", "172.16.11.2", "172.16.12.2"]}
     script = CATALOGUE.recipe("step", "network", "linux").render("script", values)
     script = script.replace("/sys/class/net/$n_name/mtu", "/sys/class/net/lo/mtu")
