@@ -111,7 +111,8 @@ class Plan(Head):
             if schema != SCHEMA:
                 raise PlanError(
                     f"plan.json has the schema {schema or 'unknown'}, but this release reads the schema "
-                    f"{SCHEMA}; use the release that created the campaign, or start a new campaign with `fab run`"
+                    f"{SCHEMA}; use the release that created the campaign, or start a new campaign with "
+                    "`fab run`"
                 )
             head = {key: tree[key] for key in tree.keys() - KEYS}
             return cls.model_validate({**head, "trials": read_trials(tree)})

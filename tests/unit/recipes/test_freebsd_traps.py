@@ -943,7 +943,7 @@ def test_one_ms_of_the_delay_follows_the_queue_so_that_no_packet_overtakes_after
 
 
 def test_packets_outside_of_all_classes_keep_a_delay_of_zero() -> None:
-    """A part of the delay is applied after the queue only if all packets are delayed, not only those of classes."""
+    """A part of the delay is applied after the queue only if all packets are delayed, not just those of classes."""
     down = PATH.down.model_copy(update={"delay_s": 0.0, "loss": 0.0, "reorder": 0.0})
     path = PATH.model_copy(update={"down": down})
     wanted = parse_state(setting("bottleneck", "wanted", **bottleneck(path)))
