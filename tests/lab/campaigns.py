@@ -6,7 +6,8 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -176,6 +177,15 @@ class Checkout:
     def lab_down(self, testbed: str = "lab") -> None:
         """Stop the lab of this checkout."""
         lab.down(self.controller.connections.lab_folder(testbed), silent)
+
+    @contextmanager
+    def running_lab(self, testbed: str = "lab") -> Iterator[Checkout]:
+        """Start the lab of this checkout; stop it when the context ends."""
+        self.lab_up(testbed)
+        try:
+            yield self
+        finally:
+            self.lab_down(testbed)
 
 
 def make_checkout(

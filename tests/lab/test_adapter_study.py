@@ -63,9 +63,8 @@ tables: [flow-control]
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checkout]:
     made = make_checkout(tmp_path_factory.mktemp("adapters"), retries=2)
-    made.lab_up(TESTBED)
-    yield made
-    made.lab_down(TESTBED)
+    with made.running_lab(TESTBED):
+        yield made
 
 
 def analyse_metrics(checkout: Checkout, name: str) -> dict[str, dict[str, list[float]]]:

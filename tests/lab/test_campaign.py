@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,16 +16,6 @@ from samovar.events import silent
 from tests.lab.campaigns import Checkout, make_checkout
 
 HOSTS = ("src", "rtr", "dst")
-
-
-@pytest.fixture(scope="module")
-def checkout(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checkout]:
-    made = make_checkout(tmp_path_factory.mktemp("checkout"))
-    made.lab_up()
-    try:
-        yield made
-    finally:
-        made.lab_down()
 
 
 @pytest.fixture(scope="module")

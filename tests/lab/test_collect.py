@@ -32,15 +32,9 @@ DATA = Program("data", "logger", "data", "data.csv", {})
 FILES = (CAPTURE, LOGGER, GENERATOR)
 
 
-@pytest.fixture(scope="module")
-def sshd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sshd]:
-    with running(tmp_path_factory.mktemp("sshd")) as server:
-        yield server
-
-
 @pytest.fixture
-def session(sshd: Sshd) -> Iterator[Session]:
-    fresh = Session(sshd.target(f"test-{secrets.token_hex(6)}"))
+def session(sshd: Sshd, host: str) -> Iterator[Session]:
+    fresh = Session(sshd.target(host))
     yield fresh
     fresh.close()
 

@@ -77,11 +77,8 @@ def spare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checkout]:
     made = make_checkout(
         tmp_path_factory.mktemp("checkout"), 1, hosts={"spare": SPARE}, config=CONFIG.format(wait="120s")
     )
-    made.lab_up("spare")
-    try:
+    with made.running_lab("spare"):
         yield made
-    finally:
-        made.lab_down("spare")
 
 
 def _states(checkout: Checkout, *hosts: str) -> list[str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
 from difflib import unified_diff
 
 import pytest
@@ -16,23 +15,13 @@ from samovar.errors import TestbedError
 from samovar.events import silent
 from samovar.experiment import load_testbed
 from samovar.hosts.target import LEASE
-from tests.lab.campaigns import Checkout, make_checkout
+from tests.lab.campaigns import Checkout
 
 # Runs complete campaigns; unit/campaign/test_interrupts.py and lab/test_lease.py test single rules.
 pytestmark = pytest.mark.proof
 
 HOSTS = ("src", "rtr", "dst")
 STATE = "tc qdisc; ip -br link; sysctl net.ipv4 2>&1"
-
-
-@pytest.fixture(scope="module")
-def checkout(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checkout]:
-    made = make_checkout(tmp_path_factory.mktemp("checkout"))
-    made.lab_up()
-    try:
-        yield made
-    finally:
-        made.lab_down()
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 import shutil
 import signal
 import subprocess
@@ -22,21 +21,15 @@ from samovar.campaign.journal import JOURNAL, Journal
 from samovar.errors import RemoteError, TestbedError
 from samovar.events import silent
 from samovar.hosts import LeaseError, Session, Sessions, SshTarget
-from tests.lab.sshd import Sshd, free_port, running
+from tests.lab.sshd import Sshd, free_port
 from tests.lab.test_ssh import await_that, left_behind, lines_of, pid_in, run, serving
 
 REPOSITORY = Path(__file__).parents[2]
 
 
-@pytest.fixture(scope="module")
-def sshd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sshd]:
-    with running(tmp_path_factory.mktemp("sshd")) as server:
-        yield server
-
-
 @pytest.fixture
-def target(sshd: Sshd, tmp_path: Path) -> Iterator[SshTarget]:
-    made = replace(sshd.target(f"test-{secrets.token_hex(6)}"), lease=str(tmp_path / "lease"))
+def target(sshd: Sshd, host: str, tmp_path: Path) -> Iterator[SshTarget]:
+    made = replace(sshd.target(host), lease=str(tmp_path / "lease"))
     yield made
     for sessions in OPENED:
         sessions.close()

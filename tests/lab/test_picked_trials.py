@@ -22,11 +22,8 @@ STRICT = "{cpu: 0.01%, late: 60s, rate: 90%}"
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checkout]:
     made = make_checkout(tmp_path_factory.mktemp("checkout"), retries=2)
     made.define(NAME, "{cc: [newreno, cubic]}", replicates=2)
-    made.lab_up()
-    try:
+    with made.running_lab():
         yield made
-    finally:
-        made.lab_down()
 
 
 def started(checkout: Checkout) -> list[str]:

@@ -99,11 +99,8 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checkout]:
     (folder / "templates" / "linux" / "setting" / "loader.sh.j2").write_text(recipe)
     (folder / "loader" / "planned").write_text("found\n")
     made = Checkout(folder)
-    made.lab_up()
-    try:
+    with made.running_lab():
         yield made
-    finally:
-        made.lab_down()
 
 
 def _define(checkout: Checkout, name: str, factors: str, replicates: int = 1) -> None:

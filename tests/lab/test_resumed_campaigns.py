@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -31,16 +30,6 @@ parts:
   short: {{path: {{buffer: {buffer}}}, factors: {{cc: [newreno, cubic]}}}}
   long: {{factors: {{cc: {controls}}}}}
 """
-
-
-@pytest.fixture(scope="module")
-def checkout(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checkout]:
-    made = make_checkout(tmp_path_factory.mktemp("checkout"))
-    made.lab_up()
-    try:
-        yield made
-    finally:
-        made.lab_down()
 
 
 def _define(

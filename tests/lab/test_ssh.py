@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import secrets
 import shutil
 import signal
 import socket
@@ -40,18 +39,6 @@ from samovar.hosts.target import ConnectionLostError
 from tests.lab.sshd import Sshd, children, free_port, make_key, running
 
 REPOSITORY = Path(__file__).parents[2]
-
-
-@pytest.fixture(scope="module")
-def sshd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sshd]:
-    with running(tmp_path_factory.mktemp("sshd")) as server:
-        yield server
-
-
-@pytest.fixture
-def host() -> str:
-    """A unique name of a host, by which a test finds its own files in /tmp."""
-    return f"test-{secrets.token_hex(6)}"
 
 
 @pytest.fixture

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-import secrets
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,22 +13,11 @@ import pytest
 
 from samovar.errors import TestbedError
 from samovar.hosts import Session
-from tests.lab.sshd import Sshd, children, running
+from tests.lab.sshd import Sshd, children
 from tests.lab.test_ssh import Relay, alive, await_that, left_behind, lines_of, pid_in, run, shell_of
 
 REPOSITORY = Path(__file__).parents[2]
 SHORT_KEEPALIVE_S = 0.3
-
-
-@pytest.fixture(scope="module")
-def sshd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sshd]:
-    with running(tmp_path_factory.mktemp("sshd")) as server:
-        yield server
-
-
-@pytest.fixture
-def host() -> str:
-    return f"test-{secrets.token_hex(6)}"
 
 
 CONTROLLER = """

@@ -37,11 +37,8 @@ def checkout(tmp_path: Path) -> Iterator[Checkout]:
         pytest.skip("a lab on the machine's own kernel needs root")
     testbed = (ROOT / "hosts" / "lab.yaml").read_text().replace("kernel: auto", "kernel: native")
     made = make_checkout(tmp_path, retries=2, hosts={"lab": testbed})
-    made.lab_up()
-    try:
+    with made.running_lab():
         yield made
-    finally:
-        made.lab_down()
 
 
 def test_windows_on_the_machine_s_own_kernel_are_at_most_two_segments_below_the_requested_ones(

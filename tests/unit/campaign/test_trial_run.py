@@ -84,18 +84,21 @@ def test_a_recorded_state_that_recipes_cannot_restore_is_a_problem_of_its_host_o
     assert list(summary.quarantined) == ["src"]
 
 
+def run_three_trials(results: Path, sessions: AnsweringSessions) -> Summary:
+    """Run a campaign of three trials of two treatments; a second failed trial quarantines its host."""
+    plan = plan_of([trial("cubic"), trial("cdg"), trial("cubic", 2)])
+    policy = Policy(ONE_ATTEMPT.model_copy(update={"quarantine": 2}))
+    setup = TestbedSetup("lab", plan, sessions, policy=policy)
+    folder = begin_campaign(plan, results, {}, silent)
+    campaign = CampaignRun(folder, plan, {}, Pick().of(plan), [setup], CATALOGUE, silent)
+    return campaign.run({"testbed": "lab", "hosts": {}})
+
+
 def test_a_host_whose_settings_repeatedly_differ_from_the_requested_ones_is_quarantined(
     tmp_path: Path,
 ) -> None:
-    plan, sessions = (
-        plan_of([trial("cubic"), trial("cdg"), trial("cubic", 2)]),
-        AnsweringSessions(unchanged_answer),
-    )
-    policy = Policy(ONE_ATTEMPT.model_copy(update={"quarantine": 2}))
-    setup = TestbedSetup("lab", plan, sessions, policy=policy)
-    folder = begin_campaign(plan, tmp_path, {}, silent)
-    campaign = CampaignRun(folder, plan, {}, Pick().of(plan), [setup], CATALOGUE, silent)
-    summary = campaign.run({"testbed": "lab", "hosts": {}})
+    sessions = AnsweringSessions(unchanged_answer)
+    summary = run_three_trials(tmp_path, sessions)
     beginning = (
         "2 failed trials in a row: src: does not have the requested settings:\noffload.eth1.tso: wanted"
     )
@@ -122,16 +125,7 @@ def test_a_host_that_ends_the_traffic_of_trial_after_trial_is_quarantined(
     monkeypatch.setattr(trial_run, "collect", lambda *args, **options: [])
     for phase in ("_set", "_read_clocks", "_restore"):
         monkeypatch.setattr(TrialRun, phase, lambda run: None)
-    plan, sessions = (
-        plan_of([trial("cubic"), trial("cdg"), trial("cubic", 2)]),
-        AnsweringSessions(unchanged_answer),
-    )
-    policy = Policy(ONE_ATTEMPT.model_copy(update={"quarantine": 2}))
-    setup = TestbedSetup("lab", plan, sessions, policy=policy)
-    folder = begin_campaign(plan, tmp_path, {}, silent)
-    summary = CampaignRun(folder, plan, {}, Pick().of(plan), [setup], CATALOGUE, silent).run(
-        {"testbed": "lab", "hosts": {}}
-    )
+    summary = run_three_trials(tmp_path, AnsweringSessions(unchanged_answer))
     assert list(summary.quarantined) == quarantined
     assert all(text in reason for reason in summary.quarantined.values())
 
