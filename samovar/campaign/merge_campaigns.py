@@ -107,8 +107,8 @@ class _ShardCampaign:
         if lab := recorded.get("lab"):
             found[f"kernel of lab {recorded.get('testbed')}"] = f"{lab['kernel']} {lab['release']}"
         for (testbed, host), kernel in kernels_of(recorded).items():
-            changes = self.state.kernel_changes
-            before = [one.before for one in changes if one.host in (host, f"{host}@{testbed}")]
+            names = (host, f"{host}@{testbed}")
+            before = [one.before for one in self.state.kernel_changes if one.host in names]
             found[f"kernel of {host} at {testbed}"] = ", then ".join([*before, kernel])
         return found
 

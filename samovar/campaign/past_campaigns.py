@@ -12,6 +12,7 @@ from statistics import median
 
 from samovar.campaign.folder import LATEST, PLAN, read_json, read_plan, shard_of, testbeds_in, testbeds_of
 from samovar.campaign.journal import JOURNAL, STARTS, fold, is_open, read_journal
+from samovar.campaign.provenance_json import PROVENANCE
 from samovar.errors import CampaignError, SamovarError
 from samovar.plan import MeasuredTimes, Plan, Repeats, StepTime, assumed_overhead
 
@@ -81,7 +82,7 @@ def measured_times(results: Path, testbed: str, lab_hosts: int = 0) -> MeasuredT
 
 def expected_overhead_s(folder: Path, plan: Plan) -> float:
     """Return the overhead in seconds to expect of each trial of a campaign that has measured none yet."""
-    is_lab = read_json(folder / "provenance.json").get("lab")
+    is_lab = read_json(folder / PROVENANCE).get("lab")
     lab_hosts = len(plan.trials[0].resolved.hosts) if is_lab else 0
     return measured_times(folder.parents[1], testbeds_of(plan.testbed)[0], lab_hosts).overhead.seconds
 
