@@ -115,7 +115,7 @@ collapse_cause <- function(i, j, x) {
 #' For a drop-tail queue of N packets that a token bucket drains, both methods are accurate to one packet. The last accepted packet waits for N - 1 to N
 #' service times, because the first packet of the queue is already waiting for its tokens, and cwnd grows by whole packets. If packets reach the queue in
 #' bursts of b packets, because of a busy host or a coarse timer, the queue overflows while its mean length is up to b packets below N. Both methods then find
-#' this mean length, which the queue samples of that round trip also show.
+#' this mean length, which is also that of the queue samples in the same round trip.
 #'
 #' Reductions, cwnd and RTTs are on the sender's clock, arrivals on the receiver's; only differences on one clock are used.
 #'
@@ -236,8 +236,8 @@ cwnd_at <- function(samples, moment_s) {
 #' @param mtu_bytes MTU of the path.
 #' @return A one-row data.table: `pause_ns` (the first PAUSE frame), `sent_ns` (x; both ns since `ref`'s `epoch_s`), `method1_packets`, `method1_raw_packets`,
 #'   `method2_packets`, `method2_bytes`, `idle_ms`, `load_ms`, `rate_bps`, `error_packets` (effect of the clocks' error on `method1_raw_packets`); NULL if no
-#'   PAUSE frame was received, if no packet sent before the first one reached the other end, if a capture begins later than the flow, whose first packets
-#'   show the idle delay, or if the captures end before all packets that the device held at the time of the PAUSE frame had arrived.
+#'   PAUSE frame was received, if no packet sent before the first one reached the other end, if a capture begins later than the flow (its first packets
+#'   show the idle delay), or if the captures end before all packets that the device held at the time of the PAUSE frame had arrived.
 #' @source CAIA-TR-130121A, section V-B, V-C, equations 2 to 4.
 #' @examples
 #' ref <- read_pcap(samovar_example("beacons-sender.pcap.gz"))
@@ -268,8 +268,8 @@ buffer_by_pause <- function(ref, mon, flow, offset, frames, mtu_bytes) {
              error_packets = max(delays$error_ms[seq_len(before)]) * per_ms)
 }
 
-# Return TRUE if both captures show the flow from its first packet on; this packet met an empty device. If `mon` begins later, it lacks arrivals of packets in
-# `ref`. If `ref` begins later, it lacks packets that arrive in `mon`.
+# Return TRUE if both captures show the flow from its first packet on, which meets an empty device and has the idle delay. A later begin shows in the other
+# capture: it then has packets that were sent or have arrived before.
 seen_from_first <- function(ref, mon, flow) {
   judged <- judged_packets(ref, mon, flow)
   arrived <- judged$other[!is.na(judged$other)]

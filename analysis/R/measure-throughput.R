@@ -198,7 +198,7 @@ describe_windows <- function(windows, capture, frame) {
 #' NA then). The layers count these bytes of a packet:
 #'
 #' - `link`: what the medium carries, that is, the frame with its check sequence (4 bytes), preamble and gap (20 bytes), together at least 84 bytes; NA if the
-#'   capture is not of Ethernet.
+#'   capture's link type is not Ethernet.
 #' - `frame`: the frame as captured.
 #' - `ip`: the IP packet.
 #' - `payload`: what TCP or UDP carries, including retransmissions ([goodput()] counts each byte once).

@@ -247,7 +247,7 @@ size_t Reader::read(const Destination& to, size_t first, size_t limit) {
   const uint8_t* const begin = source_->cursor();
   const size_t n = decode_rows(*capture_, decoder_, to, first, limit);
   source_->check();
-  // Only a mapped file can be unmapped: the decompressed bytes of other files are no longer at `begin`.
+  // Only the bytes of a mapped file still lie at `begin`; those of a decompressed file may have been overwritten.
   if (source_->stays()) source_->unmap(begin, source_->cursor());
   datagrams_.complete(decoder_.take_fragments(), decoder_.flows(), to, first, read_);
   read_ += n;

@@ -46,7 +46,7 @@ class ResumePoint:
 def find_resume_point(plan: Plan, results: Path, new: bool = False, pick: Pick | None = None) -> ResumePoint:
     """Return the newest campaign that a plan can resume, and the trials that are left to run in it.
 
-    With `new`, or if there is no such campaign, the plan starts a new one.
+    With `new`, or if there is no such campaign, the run begins a new campaign.
 
     Raises DefinitionError or PlanError if `pick` selects trials that are not in the plan. Raises
     CampaignError if trials are to run again and no campaign exists.

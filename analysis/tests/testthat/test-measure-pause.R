@@ -95,7 +95,7 @@ test_that("the buffer of a device is not estimated if the captures end before th
   expect_equal(until(last_s + 1e-6)$method1_packets, 400, tolerance = 0.01)
 })
 
-test_that("there is no estimate if a capture begins when the device's buffer has begun to fill", {
+test_that("a capture that begins after the device's buffer has begun to fill gives no estimate", {
   trial <- device_trial(400, 1500, 80e6, 40e6, seconds = 0.5)
   files <- device_captures(trial)
   ref <- read_pcap(files$sender)

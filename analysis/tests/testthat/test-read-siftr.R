@@ -82,7 +82,7 @@ test_that("swnd is the smaller of cwnd and the window of the peer", {
   expect_equal(c(x$cwnd_bytes, x$swnd_bytes), c(4194240, 1500928))
 })
 
-test_that("a smoothed RTT of zero in a SIFTR log is NA, because there is no sample yet", {
+test_that("a smoothed RTT of zero in a SIFTR log, which means that TCP has no sample yet, is read as NA", {
   x <- read_siftr(text_file(as_layout(new[1:2], \(f) replace(f, 16, "0"))))
   expect_true(is.na(x$srtt_us))
 })

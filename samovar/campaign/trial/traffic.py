@@ -1,4 +1,4 @@
-"""Run the traffic of a trial: start it on all hosts at the same time, and watch it until all hosts ended it.
+"""Run the traffic of a trial: start it on all hosts at the same time, and watch it until it ends on all.
 
 While the traffic runs, the throughput is read from the interface counters of the receiving hosts. A counter
 is read as a small file over the existing SSH connection, which starts no program on the host. Hosts without

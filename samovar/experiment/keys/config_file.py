@@ -92,7 +92,7 @@ class Config(SourceFile):
     )
     backoff_most_s: Pause = entry("Longest pause before a trial is repeated.", 300.0)
     quarantine: Positive = entry(
-        "A host that makes this many trials in a row fail, at different levels, is no longer used.", 3
+        "A host is quarantined when this many trials with different levels fail in a row because of it.", 3
     )
     host_wait_s: Duration = entry("How long to wait for a lost host before the next trial.", 120.0)
     free_space: Size = entry(

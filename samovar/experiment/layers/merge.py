@@ -129,7 +129,7 @@ def _by_direction(path: Map, key: str, over: Map) -> Node | None:
 def with_upstream_queue(part: Map, *, varies: bool = False) -> Map:
     """Return a part whose path takes aqm and buffer upstream from weaker layers if it has a rate upstream.
 
-    With `varies`, a path without a rate is treated alike, because a factor may set a rate upstream.
+    With `varies`, a path without any rate takes them too, because a factor may set a rate upstream.
     """
     path = part.get("path")
     has_rate = node_at(path, "rate", "up") is not None

@@ -25,7 +25,7 @@ def every(sample, columns, at_end=False):
         due += interval_ns
         rest = due - time.monotonic_ns()
         if rest < 0:
-            due -= rest  # after a late sample, the next ones are delayed, so that there is no burst
+            due -= rest  # shift the schedule after a late sample, so that no burst of samples follows
         if signal.sigtimedwait(ending, max(0, rest) / 1e9):
             break
         sample(out)
